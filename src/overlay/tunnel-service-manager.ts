@@ -41,9 +41,8 @@ interface TunnelServiceManagerDeps {
 
 /**
  * Manages the services that one identity uses on this host. The identity hosts services by
- * connecting to their targets. In mode `proxy`, the tunnel offers other services on ports of this
- * host; in mode `tproxy`, it intercepts connections of this host to the addresses and names of
- * services.
+ * connecting to their targets. In mode `proxy`, the tunnel offers services on ports of this host;
+ * in mode `tproxy`, it intercepts connections of this host to the addresses and names of services.
  */
 export class TunnelServiceManager {
   readonly mode: string

@@ -14,8 +14,9 @@ type Timed = Pick<PostureCheck, 'timeoutSeconds'>
 type Prompted = Timed & Pick<PostureCheck, 'promptOnWake' | 'promptOnUnlock'>
 
 /**
- * Whether the user entered a code in this session recently enough and, if the check requires it,
- * again after the device woke or was unlocked, or the grace period for the new code has not ended.
+ * Whether the user has entered a code in this session that has not timed out. If the check also
+ * requires a new code after the device woke or was unlocked, the user must have entered that code,
+ * or the grace period for it must still last.
  */
 export function passesMfaCheck(check: Prompted, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
@@ -61,7 +62,8 @@ export function mfaTimeoutAtMs(check: Prompted, factor: StoredFactor): number {
 
 /**
  * Whether the device's waking or unlocking requires no new code now: the check does not prompt for
- * one, the user has entered one since, or the grace period has not ended.
+ * one, the device has not woken or been unlocked, the user has entered a code since, or the grace
+ * period has not ended.
  */
 export function isPromptSatisfied(
   isPrompted: boolean,

@@ -8,7 +8,10 @@ import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
 import type { OpenSoftTopic } from '../ports/soft-topics.ts'
 
 export const failedRequestLimits = {
-  /** Maximum recorded requests of one identity. */
+  /**
+   * Maximum recorded requests of one identity at one controller; also the maximum in the list that
+   * joins the records of all controllers.
+   */
   failedRequestsMax: 100,
   /**
    * Minimum time between two recorded requests of one identity for the same service and session
@@ -22,8 +25,8 @@ const { failedRequestsMax } = failedRequestLimits
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Records, in soft state, service sessions that were refused because of posture. Each identity
- * keeps its latest records. When the topic has no room, this controller drops its records of the
+ * Records, in soft state, service sessions that were refused because of posture. The latest records
+ * of each identity are kept. When the topic has no room, this controller drops its records of the
  * identity that was refused least recently.
  */
 export class FailedRequestLog {
@@ -31,7 +34,7 @@ export class FailedRequestLog {
   readonly #topic: OpenSoftTopic<'failed-requests'>
   /** Identities with records from this controller; the most recently refused identity is last. */
   readonly #here = new Set<string>()
-  /** Time of each recent record, by requester and service; the most recent is last. */
+  /** Time of each recent record, by identity, service and session type; the most recent is last. */
   readonly #recentMs = new Map<string, number>()
 
   constructor(selfId: string, topic: OpenSoftTopic<'failed-requests'>) {
@@ -98,8 +101,8 @@ function pack(requests: readonly FailedRequest[]): Uint8Array {
 }
 
 /**
- * Decodes the records of a controller. The soft-state topic has checked the format, but the values
- * from other controllers are still untrusted.
+ * Decodes the records of one controller about one identity. The soft-state topic has checked the
+ * format, but the values from other controllers are still untrusted.
  */
 function unpack(bytes: Uint8Array): FailedRequest[] {
   return fromBinary(FailedRequestsSchema, bytes).requests.map(

@@ -175,8 +175,8 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
 }
 
 /**
- * Time at which the check requires a new code, for clients that display this time; {} if the check
- * has no timeout.
+ * Time at which the check requires a new code, for clients that display this time; {} if there is
+ * no session, or if the check has no timeout for this client.
  */
 function timeoutAt(
   { timeoutRemaining }: { readonly timeoutRemaining: number },

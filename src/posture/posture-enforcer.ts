@@ -72,15 +72,15 @@ const followed: readonly KindName[] = ['postureCheck', 'servicePolicy']
 /** Minimum time between two sweeps that changes of records start. */
 const FOLLOW_MS_MIN = 1000
 
-/** Maximum sessions checked before the sweep yields to other work on the event loop. */
+/** Maximum sessions that are checked before other work on the event loop can run. */
 const SLICE = 250
 
 /**
  * Ends service sessions whose client no longer passes the posture checks. The controller that
  * receives a report immediately ends the sessions that fail because of this report. In addition,
  * the leader checks all service sessions periodically, and after changes of checks or policies.
- * These checks are necessary because the failure of a controller loses its reports, and second
- * factors time out.
+ * The periodic sweeps are necessary because the failure of a controller loses its reports, and
+ * second factors time out.
  */
 export class PostureEnforcer {
   readonly #deps: PostureEnforcerDeps
@@ -92,9 +92,9 @@ export class PostureEnforcer {
   /** Monotonic ms of the last sweep that a change of records started. */
   #followedMs = -Infinity
   /**
-   * For each identity, the time (monotonic ms) at which the failure of another controller lost
-   * reports about it. The client may repeat them during a grace period. New reports start no grace
-   * period: otherwise a client that reports continuously would never be checked.
+   * For each identity, the time (monotonic ms) at which the reports of another controller about it
+   * were lost or withdrawn. The client may repeat them during a grace period. New reports start no
+   * grace period: otherwise a client that reports continuously would never be checked.
    */
   readonly #lostMs = new Map<string, number>()
 
@@ -266,8 +266,8 @@ export class PostureEnforcer {
   /**
    * Whether a sweep may check the session's device reports now, not only its second factor. An OIDC
    * client gets its service session before it connects to the router to which it reports its
-   * posture. During the grace period, the reports are therefore not checked until some exist; dials
-   * are refused until then.
+   * posture. During the grace period, the reports of such a client are therefore not checked until
+   * some exist; dials are refused until then.
    */
   #isSettled({ identityId, apiSessionId, createdAt }: Session): boolean {
     const { limits, state, reports } = this.#deps
@@ -278,7 +278,7 @@ export class PostureEnforcer {
     return !isOfOidc || !reports.isUnheardOf(identityId)
   }
 
-  /** Ends sessions. If no leader answers, the next sweep tries again. */
+  /** Ends sessions. If no leader answers, a later sweep tries again. */
   async #end(ids: readonly string[]): Promise<void> {
     const { proposer, limits, logger } = this.#deps
     try {
@@ -297,8 +297,7 @@ export class PostureEnforcer {
   }
 
   /**
-   * IDs of the sessions to which policies apply, but none of them grants access with passing
-   * checks.
+   * IDs of the sessions for which there are policies, but no policy whose checks all pass.
    */
   #failing(sessions: readonly Session[], postureOf = this.#deps.postureOf): string[] {
     const { state } = this.#deps

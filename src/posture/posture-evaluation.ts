@@ -34,9 +34,9 @@ interface WantedProcess {
 const judged = new WeakMap<Posture, WeakMap<PostureCheck, boolean>>()
 
 /**
- * Whether a client's reports pass a check. A check fails if the client did not report what the
- * check requires, unless a router has already checked this kind of report. Controllers cannot
- * verify the reports, because the client makes them about itself.
+ * Whether a posture passes a check. A check fails if the client did not report what the check
+ * requires, unless `judgedByRouter` contains the kind of report that the check evaluates.
+ * Controllers cannot verify the reports, because the client makes them about itself.
  */
 export function passesPostureCheck(check: PostureCheck, posture: Posture): boolean {
   let known = judged.get(posture)

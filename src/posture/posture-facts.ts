@@ -28,10 +28,10 @@ export function sortPostureFacts(
 }
 
 /**
- * Encodes the posture of an identity for soft state.
- * @param moves how often the set of checks that the identity passes has changed so far.
+ * Encodes the facts about an identity that one controller received, for soft state.
+ * @param moves how many changes this controller has counted, see `PostureReports.moves`.
  */
-export function encodePostureFacts(moves: bigint, facts: PostureFacts): Uint8Array {
+export function encodePostureRecord(moves: bigint, facts: PostureFacts): Uint8Array {
   return toBinary(
     PostureRecordSchema,
     create(PostureRecordSchema, { moves, facts: [...facts.values()] }),
@@ -42,7 +42,7 @@ export function encodePostureFacts(moves: bigint, facts: PostureFacts): Uint8Arr
  * Decodes a posture record. The soft-state topic checked, when it received the record, that all of
  * it can be decoded.
  */
-export function decodePostureFacts(bytes: Uint8Array): PostureRecord {
+export function decodePostureRecord(bytes: Uint8Array): PostureRecord {
   return fromBinary(PostureRecordSchema, bytes)
 }
 
@@ -144,7 +144,7 @@ function initOf(
  * an API session, or the report that the device sent to a controller.
  * @returns the kinds for which the router's result is later.
  */
-export function kindsReportedByRouter(
+export function kindsJudgedByRouter(
   facts: PostureFacts,
   apiSessionId: string,
 ): ReadonlySet<DeviceFactKind> {
@@ -160,7 +160,8 @@ export function kindsReportedByRouter(
 
 /**
  * @param slot key of the router's result.
- * @returns whether the device has reported nothing to controllers since this result.
+ * @returns whether no fact of the kinds `DeviceFactKind` was reported to controllers since this
+ * result.
  */
 export function isUnchangedSinceVerdict(facts: PostureFacts, slot: string): boolean {
   const version = facts.get(slot)?.version ?? 0n

@@ -17,19 +17,19 @@ import {
   postureFactsFromRecord,
   sortPostureFacts,
   isUnchangedSinceVerdict,
-  kindsReportedByRouter,
-  encodePostureFacts,
+  kindsJudgedByRouter,
+  encodePostureRecord,
   isSameReport,
   reportSubjectKey,
-  decodePostureFacts,
+  decodePostureRecord,
   toPostureFact,
 } from './posture-facts.ts'
 import { addToSet, removeFromSet } from '../lib/keyed-sets.ts'
 
 export const postureLimits = {
   /**
-   * Interval after which an unchanged report is published again, because other controllers show the
-   * time of the report.
+   * Minimum age at which a report that a client repeats unchanged is published again, because other
+   * controllers show the time of the report.
    */
   postureRepeatMs: 60_000,
 } as const
@@ -43,9 +43,10 @@ interface Merged {
 /**
  * Reports of devices, shared as soft state. Each controller publishes the reports that it received.
  * Of two reports about the same subject, the one with the higher version counts. A controller
- * chooses a version above all versions that it knows (Lamport clock), and callers first get the
- * latest reports of the other controllers; equal versions are ordered by controller id. So all
- * controllers agree without comparing wall clocks.
+ * chooses a version above all versions that it knows for the identity (Lamport clock); for a report
+ * of a client, `PostureEnforcer` first gets the latest reports of the other controllers.
+ * Equal versions are ordered by controller id. So all controllers agree without comparing wall
+ * clocks.
  */
 export class PostureReports {
   readonly #selfId: string
@@ -111,7 +112,7 @@ export class PostureReports {
     }
     posture.processes = processes
     if (apiSessionId !== undefined)
-      posture.judgedByRouter = kindsReportedByRouter(facts, apiSessionId)
+      posture.judgedByRouter = kindsJudgedByRouter(facts, apiSessionId)
     return posture
   }
 
@@ -206,8 +207,8 @@ export class PostureReports {
   }
 
   /**
-   * Drops this controller's reports that belong to other API sessions of an identity, and reports
-   * that later ones have replaced. Without an API session, drops all reports about the identity.
+   * Drops this controller's reports that belong to API sessions other than these, and those that
+   * later reports have replaced. If the set is empty, drops all of its reports about the identity.
    */
   keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void {
     if (apiSessionIds.size === 0) {
@@ -256,7 +257,7 @@ export class PostureReports {
 
   #ofOwner(owner: string, identityId: string): PostureRecord | undefined {
     const bytes = this.#topic.get(owner, identityId)
-    return bytes === undefined ? undefined : decodePostureFacts(bytes)
+    return bytes === undefined ? undefined : decodePostureRecord(bytes)
   }
 
   #merged(identityId: string): Merged {
@@ -282,12 +283,12 @@ export class PostureReports {
     facts: PostureFacts,
     fresh: ReadonlySet<string>,
   ): PostureReportOutcome {
-    let bytes = encodePostureFacts(moves, facts)
+    let bytes = encodePostureRecord(moves, facts)
     for (const [slot] of sortPostureFacts(facts)) {
       if (bytes.length <= SOFT_VALUE_BYTES_MAX) break
       if (fresh.has(slot)) continue
       facts.delete(slot)
-      bytes = encodePostureFacts(moves, facts)
+      bytes = encodePostureRecord(moves, facts)
     }
     if (bytes.length > SOFT_VALUE_BYTES_MAX) return 'tooLarge'
     if (!this.#topic.publish(identityId, bytes)) return 'full'

@@ -109,8 +109,8 @@ export class RouterProgram {
   #stopping: Promise<void> | null = null
 
   /**
-   * @throws {ProgramFailure} when the identity or a file is unusable, or no controller is
-   * configured.
+   * @throws {ProgramFailure} when the identity or a file is unusable, or neither the configuration
+   * nor the endpoints file names a controller.
    */
   constructor(deps: RouterProgramDeps) {
     this.#deps = deps

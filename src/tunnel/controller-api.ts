@@ -49,8 +49,8 @@ export class SessionEndedError extends Error {
 }
 
 /**
- * A controller knows the identity or the identity's certificate but denies access. The message is
- * one sentence.
+ * A controller refused the log-in, or granted a session that lacks an authentication factor. The
+ * message is one sentence.
  */
 export class LogInRefusedError extends Error {
   override readonly name = 'LogInRefusedError'

@@ -241,8 +241,8 @@ export class EdgeChannel {
         this.#onStateClosed(id, message)
         return
       case edgeContentType.stateConnected:
-        // The response arrived after its request timed out, so nothing uses the circuit, and it is
-        // closed.
+        // The response to a connect or bind request arrived after the request timed out. Nothing
+        // uses the connection or its circuit, so both are closed.
         this.#close(id, readText(message.headers, edgeHeaderKey.circuitId))
         return
       case edgeContentType.bindSuccess:
@@ -353,7 +353,7 @@ export class EdgeChannel {
     return true
   }
 
-  /** Closes a connection and ends its circuit. */
+  /** Closes a connection, and ends its circuit unless `circuitId` is null. */
   #close(id: number, circuitId: string | null): void {
     if (circuitId !== null) {
       const body = encodeText(circuitId)

@@ -114,7 +114,8 @@ export class EdgeCircuitSource implements CircuitSource {
         return await this.#by(router, asked, session, leftMs)
       } catch (error) {
         reason = errorMessage(error)
-        // A refusal is final. If the edge router has disconnected, tries the next edge router.
+        // A refusal is final, and so is any error of an edge router that is still connected, such
+        // as a timeout. If the edge router has disconnected, tries the next one.
         if (error instanceof EdgeRefusal || router.isOpen) throw error
       }
     }

@@ -26,7 +26,7 @@ export interface EdgeCircuitLink {
    */
   transmit(message: OutboundMessage, queuedBytesMax: number): boolean
   onceWritable(callback: () => void): void
-  /** @param endsCircuit false if the edge router has already ended the circuit. */
+  /** @param endsCircuit false if the edge router has ended the circuit or has disconnected. */
   onClosed(endsCircuit: boolean): void
 }
 
@@ -73,7 +73,7 @@ export class EdgeCircuits {
     this.#clock = clock
   }
 
-  /** Number of open circuits, and bytes of payloads since the start. */
+  /** Number of open circuit endpoints, and bytes of payloads since the start. */
   get figures(): {
     readonly openCircuits: number
     readonly receivedBytes: number

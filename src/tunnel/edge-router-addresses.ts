@@ -39,7 +39,7 @@ function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly Hos
 
 /**
  * @param shown controllers from a client API response.
- * @returns `https://host:port` of each controller.
+ * @returns the origins of their client APIs, such as `https://host:port`, without duplicates.
  */
 export function readControllerOrigins(shown: unknown): readonly string[] {
   const urls = readRecords(shown).flatMap((controller) =>

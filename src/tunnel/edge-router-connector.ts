@@ -46,7 +46,8 @@ interface Followed {
   addresses: UsableEdgeRouter['addresses']
   open: EdgeChannel | null
   /**
-   * Round trip of the last latency probe, ms; before the first response, the duration of the dial.
+   * Round trip of the last latency probe, ms; before the first response, the duration of the dial,
+   * and before that Infinity.
    */
   roundTripMs: number
   attempts: number
@@ -125,7 +126,8 @@ export class EdgeRouterConnector {
   }
 
   /**
-   * Called when a new session exists: closes channels that used the token of the previous session.
+   * Called when a new session exists: closes the channels that use the token of the previous
+   * session, and dials all edge routers.
    */
   renew(): void {
     for (const followed of this.#followed.values()) {
@@ -286,8 +288,8 @@ export class EdgeRouterConnector {
   }
 
   /**
-   * Probes the latency. Only this probe detects an edge router that disappeared without closing the
-   * channel.
+   * Probes the latency, and closes the channel if no response arrives. Because there are no
+   * heartbeats, this probe detects an edge router that disappeared without closing the channel.
    */
   async #probe(followed: Followed, edge: EdgeChannel): Promise<void> {
     const { clock } = this.#deps

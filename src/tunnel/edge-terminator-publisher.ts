@@ -38,7 +38,7 @@ interface Hosted {
   /** Connection ID at each edge router; null while the bind request is pending. */
   readonly at: Map<EdgeChannel, number | null>
   isWorking: boolean
-  /** Number of failed attempts since the last success. */
+  /** Number of failed attempts since the last success or call of `retry`. */
   failures: number
   dueMs: number
   fault: string
@@ -181,7 +181,7 @@ export class EdgeTerminatorPublisher implements TerminatorPublisher {
     }
     if (usable.length > 0 || session.openedMs > clock.monotonicMs() - bindAgainMsMax) {
       if (usable.length === 0) this.#putOff(hosted, noRouter)
-      // Waits longer if no further edge router can currently host the terminator.
+      // Waits `bindAgainMsMax` if no further edge router can currently host the terminator.
       else if (free.length === 0) hosted.dueMs = clock.monotonicMs() + bindAgainMsMax
       return
     }

@@ -44,7 +44,7 @@ export class IdentityCertificateRenewer {
 
   /**
    * Logs in. If the controllers refuse the certificate in use, logs in with the renewed certificate
-   * in the file.
+   * in the file, if there is one.
    */
   async logIn(): Promise<ApiLogInResult> {
     const { api, certificate } = this.#deps
@@ -58,7 +58,8 @@ export class IdentityCertificateRenewer {
   }
 
   /**
-   * Renews the certificate if renewal is due. Needs a session; logs the reason if a renewal fails.
+   * Renews the certificate if renewal is due or forced, or if an earlier renewal is not confirmed.
+   * Needs a session; logs the reason if a renewal fails.
    */
   async judge(identityId: string): Promise<void> {
     const { clock, certificate } = this.#deps

@@ -181,7 +181,7 @@ export class IdentityTunnel {
   async #onRouter(routerName: string): Promise<void> {
     await this.#sessions.forgetWithout(routerName)
     this.#terminators.retry()
-    // The controller may have a new address, which no service may intercept.
+    // An edge router or controller may have a new address, which no service may intercept.
     this.#services?.protectAddresses()
   }
 }

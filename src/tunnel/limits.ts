@@ -8,7 +8,7 @@ export const tunnelLimits = {
   renewedAgainMs: 60_000,
   /** Records per page that is requested from a controller. */
   recordsPerPage: 500,
-  /** Maximum known controllers of one identity. */
+  /** Maximum controller addresses of one identity that are used; further ones are ignored. */
   controllersMax: 64,
   /** Maximum edge routers of one identity that are used; further ones are ignored. */
   edgeRoutersMax: 64,
@@ -44,34 +44,34 @@ export const tunnelLimits = {
    * closed.
    */
   probeMs: 20_000,
-  /** Maximum number of edge routers at which one service is hosted. */
+  /** Maximum edge routers at which one terminator of a hosted service exists. */
   hostedAtMax: 3,
   /** Timeout for the response of an edge router to a bind request. */
   bindMs: 10_000,
   /**
-   * First delay before a refused bind request is retried; it doubles up to `bindAgainMsMax`, and
-   * half of it is random.
+   * First delay before a failed attempt to host a service is repeated, for example after a refused
+   * bind request; it doubles up to `bindAgainMsMax`, and half of it is random.
    */
   bindAgainMsMin: 1000,
-  /** Maximum delay before a refused bind request is retried. */
+  /** Maximum delay before a failed attempt to host a service is repeated. */
   bindAgainMsMax: 60_000,
   /** Interval for checking whether postponed bind requests are due. */
   hostsJudgedEveryMs: 1000,
-  /** Maximum concurrent bind requests. */
+  /** Maximum concurrent bind requests of one identity. */
   hostChangesAtOnceMax: 16,
-  /** Maximum pending dials of clients to hosted services, per edge router. */
+  /** Maximum pending dials of clients to the services of one identity, per edge router. */
   dialsOfRouterMax: 1024,
   /** Timeout for the dial of a client to a hosted service. */
   dialMs: 5000,
-  /** Maximum circuits per edge router. */
+  /** Maximum circuits of one identity per edge router. */
   circuitsPerRouterMax: 16_384,
   /** A circuit that is not opened within this time ends. */
   openedWithinMs: 10_000,
   /** Maximum concurrent dials of services by one identity. */
   dialsMax: 128,
   /**
-   * Maximum bytes buffered by all circuits; shared fairly among the services that this process
-   * dials and the identities that dial its services.
+   * Maximum bytes that the circuits of one identity buffer; shared fairly among the services that
+   * this identity dials and the identities that dial its services.
    */
   bufferedBytesMax: 256 * 1024 * 1024,
   /**
@@ -87,7 +87,7 @@ export const tunnelLimits = {
   metricsWriteMs: 10_000,
   /** Time after which a connection for metrics without a further request is closed. */
   metricsIdleMs: 60_000,
-  /** Maximum characters of a refusal in the log. */
+  /** Maximum characters of the reason for a failure in the log and in messages to edge routers. */
   reasonCharactersMax: 512,
   /** Maximum duration of an orderly stop; after that, the program exits. */
   stopMsMax: 5000,

@@ -59,7 +59,7 @@ export class ServiceSessionCache {
 
   /**
    * Called when an edge router has connected. Drops sessions that do not list this edge router,
-   * because they were created before it existed.
+   * because they may have been created before it was online.
    */
   async forgetWithout(routerName: string): Promise<void> {
     for (const [key, opened] of Array.from(this.#opened)) {

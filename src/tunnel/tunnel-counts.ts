@@ -1,8 +1,8 @@
 import { tunnelLimits } from './limits.ts'
 
 /**
- * `refused`: the edge router or controller responded and denied the request. `failed`: any other
- * reason.
+ * `refused`: an edge router refused a dial, or a controller refused a log-in or poll. `failed`: any
+ * other reason, for example that a controller refused the service session for a dial.
  */
 const results = ['success', 'refused', 'failed'] as const
 export type CountedResult = (typeof results)[number]

@@ -68,7 +68,7 @@ function sessionMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
     ),
     gauge(
       'controllers_known',
-      'Number of controllers in the list that a controller sent.',
+      'Number of client API addresses in the list of controllers that a controller sent.',
       tunnels,
       ({ figures }) => figures.knownControllers,
     ),
@@ -123,7 +123,7 @@ function routerMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
     {
       type: 'counter',
       name: `${PREFIX}edge_routers_lost_total`,
-      help: 'Channels to edge routers that ended.',
+      help: 'Channels that ended, to edge routers that the identity may still use.',
       labelNames: ['file'],
       samples: tunnels.map(({ file, figures }) => ({
         labels: { file },
@@ -179,7 +179,12 @@ function hostedSamples({ file, figures }: MeasuredTunnel): MetricSample[] {
 
 function circuitMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
   return [
-    gauge('circuits', 'Open circuits.', tunnels, ({ figures }) => figures.openCircuits),
+    gauge(
+      'circuits',
+      'Open circuits; one with both endpoints in the tunnel counts twice.',
+      tunnels,
+      ({ figures }) => figures.openCircuits,
+    ),
     {
       type: 'counter',
       name: `${PREFIX}circuit_bytes_total`,

@@ -82,7 +82,10 @@ export interface FrameDestination {
 
 /** Circuit endpoints at this router. */
 export interface LocalCircuits {
-  /** Opens this router's endpoint of a circuit that a controller has created and routed. */
+  /**
+   * Opens an endpoint, in this process, of a circuit that a controller has created. If that is not
+   * possible, the returned endpoint is closed.
+   */
   open(circuit: LocalCircuit, application: CircuitApplication): CircuitEndpoint
   /**
    * Registers a circuit endpoint outside of this router, for example in a client; `leave` removes
@@ -117,12 +120,15 @@ export interface LocalCircuit {
   readonly options?: XgressOptions
 }
 
-/** A controller's request to the last router of a circuit to connect to the terminator. */
+/**
+ * A request to connect to the terminator of a circuit. A controller sends it to the last router of
+ * the circuit, or an edge router to the client that hosts the service.
+ */
 export interface DialRequest {
   readonly circuit: LocalCircuit
   /**
-   * Key of the dialing identity, whose share of the resources the dial uses; if the controller
-   * sends no identity, the key of the controller.
+   * Key of the dialing identity, whose share of the resources the dial uses; if a controller sends
+   * no identity, the key of the controller.
    */
   readonly dialedBy: string
   /** Address of the terminator. */

@@ -2,8 +2,8 @@ import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import type { LocalCircuit } from './circuit-endpoint.ts'
 
 /**
- * A controller refused the circuit, or no controller could be reached. The message is a clause for
- * the client.
+ * No circuit could be created, for example because a controller or an edge router refused it, or
+ * because none could be reached. The message is a clause for the client.
  */
 export class CircuitUnavailableError extends Error {
   override readonly name = 'CircuitUnavailableError'
@@ -27,7 +27,7 @@ export interface CircuitData {
 /** Requests circuits for connections that listeners have accepted. */
 export interface CircuitSource {
   /**
-   * @param service ID or name of the service.
+   * @param service name of the service, or its ID; tunnels without a router accept only the name.
    * @param circuitData data to exchange with the other endpoint; absent: none.
    * @throws {CircuitUnavailableError}
    */

@@ -13,8 +13,8 @@ import { type OutboundPayload, SendBuffer, payloadTimestamp } from './send-buffe
 import type { XgressOptions } from './xgress-options.ts'
 
 /**
- * Kind of a frame. When the link is full, a payload that is sent for the first time stays in the
- * queue; all other frames are dropped.
+ * Kind of a frame. When the link is full, the frame is dropped. The outbox sends its payload again
+ * later, except the payload of `transmitEnd`; an acknowledgment is lost.
  */
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
 export type TransmitFrame = (message: OutboundMessage, kind: TransmitKind) => 'sent' | 'full'
@@ -22,7 +22,10 @@ export type TransmitFrame = (message: OutboundMessage, kind: TransmitKind) => 's
 interface PayloadOutboxDeps {
   /** Circuit ID as the bytes that frames contain. */
   readonly circuitId: Uint8Array
-  /** Flag that all messages of this circuit endpoint have; it distinguishes the two endpoints. */
+  /**
+   * Flag in all messages of this circuit endpoint: `fromTerminator` at the terminator, 0 at the
+   * other endpoint.
+   */
   readonly sideFlag: number
   readonly options: XgressOptions
   readonly clock: Pick<Clock, 'monotonicMs'>
@@ -30,9 +33,9 @@ interface PayloadOutboxDeps {
 }
 
 const empty = new Uint8Array(0)
-/** Flags with either of which a payload ends the stream of its sender. */
+/** A payload with one of these flags ends the stream of its sender. */
 export const STREAM_END_FLAGS = payloadFlag.endOfFile | payloadFlag.circuitEnd
-/** Flags with both of which a payload ends a stream whose application has failed. */
+/** A payload with both of these flags ends a stream whose application has failed. */
 export const ABORT_FLAGS = payloadFlag.circuitEnd | payloadFlag.writeFailed
 
 /**
@@ -165,7 +168,8 @@ export class PayloadOutbox {
       this.#isLinkFull = true
       return false
     }
-    // An acknowledgment that arrived in the same call may have removed all payloads.
+    // A message that arrived in the same call may have closed the send side, which removes all
+    // payloads.
     if (this.#unsent === null) return false
     this.#unsent.shift()
     this.#unsentBytes -= payload.body.length

@@ -38,8 +38,8 @@ const STAMP_MODULUS = 0x1_0000
 export class SendBuffer {
   readonly #options: XgressOptions
   /**
-   * Payloads in the order of their sequence numbers; null while empty, which saves memory for idle
-   * circuits.
+   * Payloads by sequence number, in the order in which they were added; null while empty, which
+   * saves memory for idle circuits.
    */
   #sent: Map<number, OutboundPayload> | null = null
   #inFlightBytes = 0
@@ -170,7 +170,7 @@ export class SendBuffer {
   }
 
   /**
-   * Payloads to retransmit, in the order of their sequence numbers. The timeout is at least the
+   * Payloads to retransmit, in the order in which they were first sent. The timeout is at least the
    * interval of checks.
    */
   due(nowMs: number): readonly OutboundPayload[] {

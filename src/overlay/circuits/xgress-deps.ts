@@ -22,7 +22,7 @@ export interface XgressDeps {
   readonly transmit: TransmitFrame
   /**
    * Called once, as the last callback, so that the creator of this endpoint can drop it.
-   * @param endsCircuit false if this router had already removed the circuit.
+   * @param endsCircuit false if the circuit was already unrouted, so that nothing is left to end.
    */
   readonly onClosed: (reason: string, endsCircuit: boolean) => void
   /**
@@ -32,7 +32,7 @@ export interface XgressDeps {
   readonly onEnded?: () => void
   /** Identification of this endpoint in responses to route traces. */
   readonly traced?: { readonly type: string; readonly id: string }
-  /** Called with the number of bytes of each delivered payload. */
+  /** Called with the number of bytes of each piece that is delivered to the application. */
   readonly onDelivered?: (bytes: number) => void
   /** Memory budget for this endpoint; absent: no limit. */
   readonly room?: BufferBudget

@@ -193,7 +193,8 @@ export class Xgress implements CircuitEndpoint {
     } else {
       this.#push(0, piece)
     }
-    // The application calls this during a delivery; transmitting first makes the result accurate.
+    // While `#run` calls the application, the nested call of `#run` below does nothing.
+    // Transmitting first makes the result accurate.
     if (this.#isRunning && this.#isStarted) this.#outbox.transmit()
     this.#run()
     const hasRoom = this.#hasRoomToSend
@@ -339,8 +340,8 @@ export class Xgress implements CircuitEndpoint {
   }
 
   /**
-   * Whether the application may send another payload. If not, data is in flight, and each tick
-   * checks this again.
+   * Whether the application may send another payload. If not, data is in flight or waits to be
+   * sent, and each tick checks this again.
    */
   get #hasRoomToSend(): boolean {
     const { hasRoom, bytes } = this.#outbox
@@ -521,8 +522,9 @@ export class Xgress implements CircuitEndpoint {
   }
 
   /**
-   * Ends the circuit when it is complete. While the application exists, waiting for the other
-   * endpoint has no time limit.
+   * Closes the send side if all data was sent and acknowledged, `LINGER_MS` after it was sent. Cuts
+   * the send side if the other endpoint has been silent for `maxCloseWaitMs`. While data is unsent,
+   * this time limit applies only once the application has left.
    */
   #judgeFinished(nowMs: number): void {
     const { isAcknowledged, sentAllMs } = this.#outbox

@@ -24,7 +24,10 @@ export interface InterceptConfig {
   readonly faults: readonly string[]
   /** null if the option of the listener applies. */
   readonly connectTimeoutMs: number | null
-  /** Templates for the dialed instance and the caller's name; '' for none. */
+  /**
+   * Templates for the instance to dial, and for the source address (`source_addr`) that the host of
+   * the service receives; '' for none.
+   */
   readonly instance: string
   readonly source: string
 }

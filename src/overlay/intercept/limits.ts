@@ -22,7 +22,7 @@ export const interceptLimits = {
    * the kernel.
    */
   redirectedPortsPerCommandMax: 2048,
-  /** Maximum open connections and UDP sources of intercepted services. */
+  /** Maximum open TCP connections and UDP peers of intercepted services. */
   interceptedClientsMax: 16_384,
   /** Maximum names of services to which the tunnel has assigned an address. */
   serviceNamesMax: 4096,
@@ -39,7 +39,7 @@ export const interceptLimits = {
   upstreamQueriesMax: 256,
   /** Maximum time for the response of one configured name server to one query. */
   upstreamQueryMs: 3000,
-  /** Maximum bytes of a query to this name server; a larger query is dropped. */
+  /** Maximum bytes of a query to the tunnel's name server; a larger query is dropped. */
   nameQueryBytesMax: 1232,
   /** Maximum time of one system command that changes routes or rules. */
   routeCommandMs: 10_000,

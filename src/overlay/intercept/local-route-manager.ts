@@ -17,7 +17,7 @@ import { type IpNetwork, isSingleAddress, formatIpNetwork } from '../../lib/text
 export type RunIpCommand = (args: readonly string[]) => Promise<string>
 
 interface LocalRouteManagerDeps {
-  /** Distinguishes the routes of several routers on one host. */
+  /** Distinguishes the routes of several routers and tunnels on one host. */
   readonly routerId: string
   readonly run: RunIpCommand
   readonly log: ProgramLogger
@@ -29,8 +29,8 @@ interface LocalRouteManagerDeps {
  */
 const PROTOCOL = '187'
 /**
- * Lowest route metric by which a router is identified; far above the metrics that administrators
- * use.
+ * Lowest route metric by which a router or tunnel is identified; far above the metrics that
+ * administrators use.
  */
 const METRIC_MIN = 0x4000_0000
 const METRICS = 0x3fff_ffff
@@ -148,7 +148,7 @@ export class LocalRouteManager {
     } catch (error) {
       this.#deps.log.warn(
         { reason: errorMessage(error) },
-        'routes of intercepted services were not removed; the next start of this router removes them',
+        'routes of intercepted services were not removed; the next start of this tunnel removes them',
       )
     }
   }

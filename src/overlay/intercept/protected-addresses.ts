@@ -13,7 +13,7 @@ import {
 } from '../../lib/text/networks.ts'
 
 interface ProtectedAddressesDeps {
-  /** Hosts that the router must reach: controllers, other routers, name servers. */
+  /** Hosts that the router or tunnel must reach: controllers, other routers, name servers. */
   readonly hosts: () => readonly string[]
   /** Hosts that this system must reach: its gateways and name servers. */
   readonly systemHosts: () => Promise<readonly string[]>
@@ -26,14 +26,14 @@ interface ProtectedAddressesDeps {
 /** Names that always resolve to the host itself (RFC 6761). */
 const LOCAL_NAMES = ['localhost']
 const REVERSE_DOMAINS = ['in-addr.arpa', 'ip6.arpa']
-/** Number of concurrent lookups, because lookups use threads that file access also needs. */
+/** Concurrent lookups; only one, because lookups use threads that file access also needs. */
 const LOOKUPS_AT_ONCE = 1
 
 /**
  * Addresses and names that are never intercepted on this host: its own, and those of hosts that it
  * must reach. A network that contains one of these addresses is not intercepted either.
- * Intercepting them would disconnect the router, or send traffic that is meant for another host to
- * a service.
+ * Intercepting them would disconnect the router or tunnel, or send traffic that is meant for
+ * another host to a service.
  */
 export class ProtectedAddresses {
   readonly #deps: ProtectedAddressesDeps

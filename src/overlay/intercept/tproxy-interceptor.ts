@@ -267,7 +267,7 @@ export class TproxyInterceptor {
     }
   }
 
-  /** Services with an intercept config by ID, or why the config is invalid. */
+  /** Services with an intercept config, by ID; for an invalid config, why it is invalid. */
   #wanted(): ReadonlyMap<string, Wanted | string> {
     const { services } = this.#deps
     const wanted = new Map<string, Wanted | string>()
@@ -543,7 +543,10 @@ export class TproxyInterceptor {
     return [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)].map(([, host]) => host ?? '')
   }
 
-  /** Warns if this host does not use this name server: service names then never resolve. */
+  /**
+   * Warns if the resolver file names none of the tunnel's name servers: unless queries reach one in
+   * another way, programs of this host cannot resolve service names.
+   */
   async #warnUnlessAsked(): Promise<void> {
     const { nameServers, resolverFile, log } = this.#deps
     const configured = new Set(await this.#configuredResolvers())

@@ -5,8 +5,8 @@ export const monitoringLimits = {
   /** Maximum open connections per source; high, because several probes may share an address. */
   monitoringConnectionsPerSourceMax: 64,
   /**
-   * Maximum TLS handshakes of a server at the same time. A further handshake closes the oldest
-   * handshake of the same source, or of the source with the most handshakes.
+   * Maximum TLS handshakes of a server at the same time. A further handshake closes the oldest one
+   * of the source with the most handshakes.
    */
   monitoringHandshakesMax: 128,
   /**

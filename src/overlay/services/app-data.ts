@@ -4,8 +4,8 @@ import { serviceLimits } from './limits.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 /**
- * Parameters of a connection, which the client of a service sends to its host; null: the client
- * sent none.
+ * Parameters of a connection, which the client of a service sends to the host of the service; null
+ * for a parameter that the client did not send.
  */
 export interface AppData {
   readonly protocol: string | null
@@ -60,7 +60,7 @@ function refused(reason: string): DialFailure {
   return new DialFailure(dialErrorCodes.rejected, `application data of the client: ${reason}`)
 }
 
-/** Connection parameters for a host in their wire names; empty strings are omitted. */
+/** Connection parameters for the host of a service, by their names in the JSON object. */
 export interface WireAppData {
   readonly dst_protocol: string
   readonly dst_ip: string
@@ -72,6 +72,7 @@ export interface WireAppData {
   readonly source_addr?: string
 }
 
+/** Encodes the parameters; omits empty ones. */
 export function appDataBytes(data: WireAppData): Uint8Array {
   const value = Object.fromEntries(Object.entries(data).filter(([, text]) => text !== ''))
   return new TextEncoder().encode(JSON.stringify(value))

@@ -18,8 +18,8 @@ export interface HostTarget {
   readonly host: string
   readonly port: number
   /**
-   * Tests an address to which a name resolved that a client chose; null if all addresses are
-   * permitted.
+   * Whether `host`, a name that only a wildcard rule permits, may resolve to the address; null if
+   * `host` needs no such test.
    */
   readonly isReachable: ((address: IpAddress) => boolean) | null
 }
@@ -35,7 +35,7 @@ export function chooseHostTarget(terms: HostConfig, data: AppData): HostTarget {
   }
   // @guard targets-of-a-tunnel--source
   if (data.sourceAddress !== null) {
-    throw refused('the config requires a source address, but this router uses its own')
+    throw refused('the config requires a source address, but this host uses its own')
   }
   return { protocol: protocolFor(terms, data), port: portFor(terms, data), ...hostFor(terms, data) }
 }

@@ -64,9 +64,9 @@ interface WantedService {
 const { tunnelServicesMax } = serviceLimits
 
 /**
- * Hosts the services that the identity of a tunnel may host and that have a valid config for it.
- * Each has terminators as long as both are true. If a service changes, it is removed with its
- * circuits and created again.
+ * Hosts the services that the identity of a tunnel may host and that have a valid config for
+ * hosting. Each has terminators as long as both are true. If the `key` of a service changes, the
+ * service is removed with its circuits and created again.
  */
 export class HostedServiceManager {
   readonly #deps: HostedServiceManagerDeps

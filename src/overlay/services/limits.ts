@@ -1,10 +1,10 @@
 import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 
-/** Limits of the services that a tunnel hosts, or offers on ports of its host. */
+/** Limits of the services that a tunnel hosts, intercepts, or offers on ports of its host. */
 export const serviceLimits = {
   /**
-   * Maximum services that a tunnel hosts, intercepts, or offers on ports of its host; for each of
-   * the three.
+   * Maximum services that a tunnel hosts, maximum services that it intercepts, and maximum ports on
+   * which it offers services.
    */
   tunnelServicesMax: 10_000,
   /** Maximum terminators in one `host.v2` config; with more, the service is not hosted. */

@@ -53,8 +53,8 @@ export function deriveSessionKeys(role: KeyRole, own: KeyPair, peerKey: Uint8Arr
  * Encryption layer between an application and its circuit endpoint; implements the interfaces of
  * both. In each direction the first payload contains the stream header, and each later payload with
  * a body contains one encrypted message. Empty payloads are not encrypted. Payloads are never split
- * or joined. If an encrypted message was modified, dropped, repeated or reordered, the circuit
- * ends.
+ * or joined. A message that was modified or repeated, or before which a message is missing, cannot
+ * be decrypted; the circuit then ends.
  */
 export class SecureStream implements CircuitApplication, CircuitEndpoint {
   readonly #application: CircuitApplication

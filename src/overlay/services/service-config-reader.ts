@@ -16,8 +16,7 @@ class ServiceConfigFault extends Error {
 type Fields = Readonly<Record<string, unknown>>
 
 /**
- * Reads the members of a JSON object. Every method throws a {@link ServiceConfigFault} for an
- * invalid value.
+ * Reads the members of a JSON object, and throws a {@link ServiceConfigFault} for an invalid value.
  */
 export class ServiceConfigReader {
   readonly #place: string

@@ -16,7 +16,7 @@ export interface SocketAccount {
 
 /**
  * @param signal aborts the attempt.
- * @param counted null for connections of the router itself, such as health checks.
+ * @param counted null for connections of this program itself, such as health checks.
  * @throws {Error} when the connection fails.
  */
 export async function connectStream(

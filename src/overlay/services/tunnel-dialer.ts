@@ -62,7 +62,7 @@ export class TunnelDialer implements TerminatorDialer {
     const { destination, peerData, timeoutMs } = request
     const terminator = this.#deps.terminator(destination)
     if (terminator === undefined) {
-      throw new DialFailure(dialErrorCodes.invalidTerminator, 'this router does not host it')
+      throw new DialFailure(dialErrorCodes.invalidTerminator, 'this tunnel does not host it')
     }
     const peerPublicKey = peerData.get(peerDataKey.publicKey)
     // @guard circuits-of-a-tunnel--encrypted

@@ -3,7 +3,7 @@ import type { Socket } from 'node:dgram'
 import type { HostPort } from '../../lib/text/names.ts'
 
 /**
- * Binds a socket to an address. The caller handles later errors.
+ * Binds a socket to an address. The caller must handle later errors.
  * @throws the system error, after closing the socket.
  */
 export async function bindDatagrams(socket: Socket, { host, port }: HostPort): Promise<void> {

@@ -12,7 +12,7 @@ interface BindPlace extends HostPort {
 }
 
 /**
- * Resolves when the server listens. The caller handles later errors.
+ * Resolves when the server listens. The caller must handle later errors.
  * @param key key of the address in the configuration.
  * @throws {ProgramFailure} when the server cannot listen.
  */

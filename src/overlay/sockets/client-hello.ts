@@ -92,7 +92,7 @@ function protocolsIn(hello: Fields): readonly string[] | null | undefined {
   return hello.isMalformed || extensions.isMalformed ? undefined : protocols
 }
 
-/** Reads numbers and byte sequences in order. After the end of the bytes, every result is empty. */
+/** Reads numbers and byte sequences in order. Beyond the end, the results are 0 or empty. */
 class Fields {
   readonly #bytes: Buffer
   #at = 0

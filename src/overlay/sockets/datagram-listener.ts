@@ -22,15 +22,15 @@ const {
 } = socketLimits
 
 export interface DatagramListenerDeps extends ListenerDeps {
-  /** Time without datagrams after which a source is forgotten and its circuit ends. */
+  /** Time without datagrams after which a peer is forgotten and its circuit ends. */
   readonly idleMs: number
 }
 
-/** A source of datagrams: an address and port. */
+/** A UDP peer: an address and port from which datagrams arrive. */
 interface Peer {
   readonly key: string
   readonly from: RemoteInfo
-  /** null while the circuit is being requested, and after a refusal. */
+  /** null while the circuit is being requested, and after the request has failed. */
   application: DatagramApplication | null
   isRefused: boolean
   readonly waiting: Uint8Array[]
@@ -38,8 +38,8 @@ interface Peer {
 }
 
 /**
- * A port on which each source of datagrams gets a circuit: for the bindings `transport_udp` and
- * `proxy_udp`, and for tunnels.
+ * A listening UDP port on which each peer (address and port) gets a circuit: for the bindings
+ * `transport_udp` and `proxy_udp`, and for tunnels.
  */
 export class DatagramListener {
   readonly #deps: DatagramListenerDeps

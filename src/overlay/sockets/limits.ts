@@ -23,7 +23,10 @@ export const socketLimits = {
    * until they are sent.
    */
   datagramsUnsentBytesMax: 256 * 1024,
-  /** Time without datagrams after which a peer is forgotten and its circuit ends. */
+  /**
+   * Time without datagrams after which a peer is forgotten and its circuit ends; for tunnels, the
+   * option `udpIdleTimeout` may set another time.
+   */
   datagramsIdleMs: 60_000,
   /** Maximum UDP peers of one datagram listener, with or without a circuit. */
   datagramPeersMax: 4096,
@@ -49,9 +52,8 @@ export const socketLimits = {
   /** Maximum TLS handshakes of one listener at the same time. */
   streamHandshakesMax: 512,
   /**
-   * Maximum connections to a port that several TLS servers share whose ClientHello has not arrived
-   * completely. A further connection closes the oldest one of the same source, or of the source
-   * with the most such connections.
+   * Maximum connections without a complete ClientHello to a port that several TLS servers share. A
+   * further connection closes the oldest one of the source with the most such connections.
    */
   hellosWaitingMax: 1024,
   /**

@@ -61,8 +61,9 @@ interface PortSide extends PortProtocols {
 }
 
 /**
- * Accepts connections for TLS servers: reads the header of a load balancer, selects a server by the
- * client's ClientHello, and passes the connection to this server.
+ * Accepts connections for TLS servers: behind load balancers, reads the header of each connection;
+ * if several servers share the port, selects one by the client's ClientHello; then passes the
+ * connection to the server.
  */
 export class SharedTlsPort {
   readonly #server: Server

@@ -21,7 +21,7 @@ import { bindServer } from './bind-server.ts'
 const { streamConnectionsMax, streamConnectionsPerSourceMax, streamHandshakesMax, lingerMs } =
   socketLimits
 
-/** Local and remote address of a TCP connection or a source of datagrams. */
+/** Local and remote address of a TCP connection or of a UDP peer. */
 export interface ClientSocketAddresses {
   readonly localAddress: string
   readonly localPort: number
@@ -36,7 +36,7 @@ export interface ChosenService extends Pick<
 > {}
 
 export interface ListenerDeps {
-  /** Name of the listener in the configuration. */
+  /** Name of the listener in log lines and errors, such as its key in the configuration. */
   readonly place: string
   readonly bind: Address
   /** Service for all connections; null if each client names one. */

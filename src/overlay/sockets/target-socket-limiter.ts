@@ -15,9 +15,9 @@ interface ClosedOnce {
 
 /**
  * Counts the sockets to targets from their creation until they close. This includes sockets that
- * still connect, and sockets whose circuit has ended while the target still reads. Dialing
- * identities share the maximum fairly, because a client can end circuits faster than targets close
- * connections.
+ * still connect, and sockets whose circuit has ended while the target still reads, because a client
+ * can end circuits faster than targets close connections. Dialing identities share the maximum
+ * fairly.
  */
 export class TargetSocketLimiter {
   readonly #room: FairShare

@@ -34,8 +34,8 @@ interface TlsCredentials {
 }
 
 /**
- * A TLS server whose connections carry channels. It requests a client certificate. Its owner limits
- * and accepts the connections, and adds each channel to `channels` while it is open.
+ * A TLS server whose connections carry channels. It requests a client certificate. Its owner must
+ * limit and accept the connections, and keep each channel in `channels` while the channel is open.
  */
 export class TlsListener {
   readonly server: Server

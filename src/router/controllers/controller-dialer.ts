@@ -55,7 +55,7 @@ export class ControllerDialer {
   connection: ControlConnection | null = null
   /**
    * ID of the controller that responded last, if another connection to that controller was already
-   * open; otherwise null.
+   * open or being opened; otherwise null.
    */
   connectedAlready: string | null = null
   /** Addresses at which a controller with another ID responded. */

@@ -48,16 +48,17 @@ export class ControllerManager {
   /** Dialers of known controllers. */
   readonly #dialers = new Set<ControllerDialer>()
   /**
-   * For each configured address, the dialer for this address. It becomes the dialer of the
-   * controller that responds there.
+   * For each configured address, the dialer for this address; while no controller is known, also
+   * for each address in the endpoints file. The dialer becomes that of the controller that responds
+   * there.
    */
   readonly #endpointDialers = new Map<string, ControllerDialer>()
   readonly #connections = new Map<string, ControlConnection>()
   /** IDs of controllers to which a hello was sent that has no answer yet. */
   readonly #greeted = new Set<string>()
   /**
-   * Client API addresses: the address from the enrollment, and addresses that have responded, the
-   * latest first.
+   * Client API addresses: those that have extended the router certificates, the latest first, then
+   * the others from the endpoints file, such as the address from the enrollment.
    */
   #answeredApis: readonly string[]
   /**
@@ -119,17 +120,17 @@ export class ControllerManager {
   }
 
   /**
-   * Ends a reservation. After a successful hello, the caller adds the connection in the same turn
-   * of the event loop.
+   * Ends a reservation. After a successful hello, the caller must add the connection in the same
+   * turn of the event loop.
    */
   release(id: string): void {
     this.#greeted.delete(id)
   }
 
   /**
-   * Addresses of client APIs: first those that controllers report, of which the one that responded
-   * last comes first, then others. An example of the others is the address from the enrollment, if
-   * it is the address of a load balancer that no controller reports.
+   * Addresses of client APIs: first those that controllers report, of which the one that last
+   * extended the router certificates comes first, then others. An example of the others is the
+   * address from the enrollment, if it is that of a load balancer that no controller reports.
    */
   get apis(): readonly string[] {
     const reported = this.#membership.apis
@@ -141,7 +142,7 @@ export class ControllerManager {
 
   /**
    * Possible client APIs of controllers that do not report them: controllers of OpenZiti and of
-   * release 0.2.0. They probably use the same port as a client API that has responded.
+   * release 0.2.0. They probably use the same port as another known client API.
    */
   #guessedApis(): readonly string[] {
     const ports = new Set(this.#answeredApis.map((api) => new URL(api).port || '443'))
@@ -156,9 +157,10 @@ export class ControllerManager {
 
   /**
    * Called when the client API at this address has extended the router certificates. From then on,
-   * also after a restart, the router tries this address first. The router reconnects to one
-   * controller, because the first connection with the new certificate makes the cluster accept it.
-   * The other controllers then close their connections, and the dialers open new ones.
+   * also after a restart, the address comes first in `apis`; if no controller reports the address,
+   * it comes first after the reported ones. The router reconnects to one controller, because the
+   * first connection with the new certificate makes the cluster accept it. The other controllers
+   * then close their connections, and the dialers open new ones.
    */
   onExtended(api: string): void {
     if (this.#answeredApis[0] !== api) {

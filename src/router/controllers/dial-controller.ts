@@ -52,7 +52,10 @@ interface DialControllerDeps {
   readonly release: (id: string) => void
 }
 
-/** The controller that responds at the dialed address is already connected. */
+/**
+ * The controller that responds at the dialed address is already connected, or another hello to it
+ * has no answer yet.
+ */
 export class AlreadyConnectedError extends Error {
   override readonly name = 'AlreadyConnectedError'
   readonly controllerId: string

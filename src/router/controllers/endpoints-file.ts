@@ -24,8 +24,8 @@ export interface KnownController {
    */
   readonly toldBy: readonly string[] | null
   /**
-   * Configured addresses at which this controller has responded. Unlike `addresses`, they do not
-   * depend on the lists of controllers.
+   * Addresses from the configuration or the enrollment at which this controller has responded.
+   * Unlike `addresses`, they do not depend on the lists of controllers.
    */
   readonly answeredAt?: readonly string[]
   /** Addresses of the controller's client API, as a majority lists them: `https://host:port`. */
@@ -51,8 +51,9 @@ export interface KnownEndpoints {
   /** Removed controllers whose keys are refused, newest last. */
   readonly removed: readonly ControllerKey[]
   /**
-   * Addresses of client APIs, `https://host:port`, the one that responded last first. The list
-   * repeats the addresses in `controllers`, because earlier releases read only this list.
+   * Addresses of client APIs, `https://host:port`. Those that have extended the router certificates
+   * come first, the latest at the front. The list repeats the addresses in `controllers`, because
+   * earlier releases read only this list.
    */
   readonly apis: readonly string[]
   /** Trust domain of the controllers' certificates; null until it is known. */

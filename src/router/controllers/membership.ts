@@ -62,8 +62,8 @@ interface MemberList {
  * another.
  *
  * A controller that a majority has listed becomes a voter. A controller that a majority of the
- * voters does not list is removed. A controller that only a minority of the voters lists is used as
- * long as one of them lists it, and has no vote.
+ * voters does not list is removed. A controller that is not a voter is used as long as a voter
+ * lists it.
  */
 export class ControllerMembership {
   readonly #configured: ReadonlySet<string>
@@ -111,14 +111,17 @@ export class ControllerMembership {
     return this.#removed
   }
 
-  /** ID of the controller that last reported itself as leader; null if none has. */
+  /**
+   * ID of the controller that last reported itself as leader; null if there is none, or if it has
+   * since reported that it does not lead.
+   */
   get leaderId(): string | null {
     return this.#leaderId
   }
 
   /**
-   * The greatest log index that a majority of the voters has reported; 0 if no majority is
-   * connected.
+   * The greatest log index that a majority of the voters has reported; 0 if no majority has sent a
+   * list.
    */
   get index(): bigint {
     const voters = this.#voters()
@@ -275,8 +278,7 @@ export class ControllerMembership {
     this.#judgeRemoved(votes)
     const kept = this.#controllers.flatMap((known) => this.#keptBy(votes, known))
     const all = [...kept, ...this.#addedBy(votes, kept)]
-    // The number of controllers is limited, so controllers that a majority lists come first and are
-    // kept.
+    // The number of controllers is limited, so voters come first and are kept.
     all.sort((a, b) => Number(a.toldBy !== null) - Number(b.toldBy !== null))
     const controllers = all.map((known) => ({
       ...known,
@@ -388,7 +390,11 @@ export class ControllerMembership {
     return [...added.values()]
   }
 
-  /** The key that a majority of the voters reports for this controller; otherwise the known key. */
+  /**
+   * The key that a majority of the voters reports for this controller; otherwise the known key. For
+   * a configured controller, this majority must have at least two voters, or include the controller
+   * itself.
+   */
   #keyBy(votes: Votes, known: KnownController): string | null {
     const { id } = known
     const keys = new Set(votes.lists.map(([, { members }]) => members.get(id)?.keySha256 ?? null))
@@ -405,8 +411,8 @@ export class ControllerMembership {
   /**
    * Number of controllers that must list a client API before the router uses it. If the endpoints
    * file was lost, the router must not renew its certificates at an address that only the first
-   * controller lists, so it waits for the configured controllers. If they do not respond, a
-   * majority of the controllers that sent a list is sufficient.
+   * controller lists, so it waits for the configured controllers. If they do not respond,
+   * and no client API is known, a majority of the controllers that sent a list is sufficient.
    */
   #apisMajority({ majority, lists }: Votes): number {
     const isEarly = this.#clock.monotonicMs() - this.#startedMs < apisByFewAfterMs
@@ -418,7 +424,8 @@ export class ControllerMembership {
   }
 
   /**
-   * Client APIs that a majority lists, and known client APIs for which no majority votes against.
+   * Client APIs that a majority lists, and known client APIs, except those that the lists of a
+   * majority omit.
    */
   #apisBy(votes: Votes, { id, apis: known = [] }: KnownController): Pick<KnownController, 'apis'> {
     const enough = this.#apisMajority(votes)
@@ -434,8 +441,8 @@ export class ControllerMembership {
   }
 
   /**
-   * Determines the keys that the router refuses. This requires a majority of at least two
-   * controllers.
+   * Determines the keys that the router refuses. A key is added if a majority of the voters, and at
+   * least two of them, list it as removed; it is dropped if a majority lists it as a member's key.
    */
   #judgeRemoved(votes: Votes): void {
     const isMember = ({ id, keySha256 }: ControllerKey): boolean =>
@@ -484,8 +491,8 @@ function majorityOf(count: number): number {
 }
 
 /**
- * Addresses that a majority lists, and known addresses for which no majority votes against; all
- * known addresses if there are none.
+ * Addresses that a majority lists, and known addresses, except those that the lists of a majority
+ * omit. If this leaves none, all known addresses.
  */
 function addressesBy(votes: Votes, { id, addresses }: KnownController): readonly string[] {
   const listed = votes.lists.flatMap(([, { members }]) => members.get(id) ?? [])

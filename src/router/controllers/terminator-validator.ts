@@ -4,8 +4,8 @@ import { controlContentType } from '../../channel/messages/control.ts'
 import { readTerminatorQuery, terminatorStatesMessage } from '../../channel/messages/terminators.ts'
 
 /**
- * Creates a handler that immediately answers validation requests for terminators with these
- * bindings.
+ * Creates a handler that immediately answers validation requests for the terminators whose binding
+ * `isOwn` accepts.
  */
 export function createTerminatorValidator(
   isOwn: (binding: string) => boolean,

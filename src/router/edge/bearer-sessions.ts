@@ -54,7 +54,7 @@ export class BearerSessions {
    */
   readonly #byId = new Map<string, Set<Known>>()
   readonly #leaves = new Map<string, TokenSigningCertificate | null>()
-  /** IDs of the leaf certificates in the current model whose keys sign tokens. */
+  /** IDs of the keys in the current model that sign tokens. */
   #keyIds: ReadonlySet<string> = new Set()
   readonly #stop: () => void
 
@@ -87,8 +87,8 @@ export class BearerSessions {
    * Waits until the token is valid, because a key, an identity or the whole data model may arrive
    * shortly after the client.
    * @param signal aborted when the client disconnects.
-   * @returns null if the token is invalid or cannot be verified in time, or the client has
-   * disconnected.
+   * @returns null if the token is invalid or cannot be verified in time, the client has
+   * disconnected, or `bearerTokensMax` other tokens are stored.
    */
   async await(
     text: string,

@@ -15,8 +15,9 @@ export interface EdgeClient {
   /** Hex SHA-1 of the client's certificate. */
   readonly fingerprint: string
   /**
-   * True: the SPIFFE ID in the client's certificate names the session or, for an OIDC session, its
-   * identity, so the certificate need not be in the list of fingerprints.
+   * True: an authority of the network issued the client's certificate, and the SPIFFE ID in it
+   * names the session or, for an OIDC session, its identity. The certificate then need not be in
+   * the list of fingerprints.
    */
   readonly isNamedBySpiffe: boolean
 }
@@ -30,7 +31,7 @@ export interface EdgeAdmissionDeps {
   readonly lookupTimeoutMs: number
   /** Aborted when the client's connection closes. */
   readonly signal: AbortSignal
-  /** The network's trust domain; null until the router has reached a controller. */
+  /** The network's trust domain; null until the router has reached its first controller. */
   readonly trustDomain: () => string | null
 }
 
@@ -71,7 +72,7 @@ export async function admitClient(
 
 /**
  * Whether the client's certificate still belongs to its session.
- * @param session the session as controllers report it now; null if it has ended.
+ * @param session the session as the router knows it now; null if it has ended.
  */
 export function isStillAdmitted(client: EdgeClient, session: EdgeApiSession | null): boolean {
   if (session?.id !== client.session.id || session.identityId !== client.session.identityId) {
@@ -82,9 +83,9 @@ export function isStillAdmitted(client: EdgeClient, session: EdgeApiSession | nu
 }
 
 /**
- * Whether an authority of the network issued the certificate for this session or, for an OIDC
- * session, for its identity. Controllers do not report the certificates of OIDC sessions to
- * routers.
+ * Whether the SPIFFE ID in the certificate names this session or, for an OIDC session, its
+ * identity: controllers do not report the certificates of OIDC sessions to routers. The caller must
+ * also check that an authority of the network issued the certificate.
  */
 function isOfSession(
   leaf: Certificate,

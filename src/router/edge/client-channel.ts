@@ -113,7 +113,7 @@ export class ClientChannel {
     return this.#client
   }
 
-  /** @param session the same session with the client's current token. */
+  /** @param session the same session with the client's new token. */
   renew(session: EdgeApiSession): void {
     this.#client = { ...this.#client, session }
   }
@@ -326,7 +326,10 @@ export class ClientChannel {
     this.channel.reply(message, traceResponseMessage(id, firstHopTraceResponse(request, error)))
   }
 
-  /** Renews the client's token. Refuses a renewal while the router verifies the previous one. */
+  /**
+   * Renews the client's token, or closes the channel if the new token is refused. A token is also
+   * refused while the router verifies an earlier one.
+   */
   async #renewToken(message: ChannelMessage): Promise<void> {
     const token = Buffer.from(message.body).toString('utf8')
     const isTwice = this.#isRenewing

@@ -49,7 +49,10 @@ export class ClientConnection implements CircuitApplication {
   /** Data messages from the circuit that wait until the client reads. */
   #held: PayloadContent[] = []
   #isFinDelivered = false
-  /** Why the circuit has ended, if queued data must still be sent to the client; null otherwise. */
+  /**
+   * Why the circuit has ended; null while it is open. The client gets the reason after all data of
+   * the circuit.
+   */
   #closedReason: string | null = null
   #isOver = false
   /**

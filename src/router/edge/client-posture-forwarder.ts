@@ -21,7 +21,7 @@ const { clientPosturesWaitingMax, clientPostureMs } = edgeLimits
 
 /** Posture reports that one client has sent. */
 interface SentPosture {
-  /** The latest report of each kind. */
+  /** The latest report of each kind; for processes, of each path. */
   known: ReadonlyMap<string, PostureResponse>
   knownBytes: number
   /** Number of reports to which at least one controller has not responded yet. */
@@ -100,7 +100,7 @@ export class ClientPostureForwarder {
 
   /**
    * Stores the reports, for controllers that connect later. If the limit of all clients is reached,
-   * nothing is stored.
+   * no reports of this client are stored, not even its earlier ones.
    */
   #keep(sent: SentPosture, known: ReadonlyMap<string, PostureResponse>, bytes: number): void {
     const isRoom = this.#bytes - sent.knownBytes + bytes <= clientPosturesBytesMax

@@ -68,7 +68,7 @@ export interface EdgeListenerDeps {
   readonly onClosed: (client: ClientChannel, reason: string) => void
 }
 
-/** A connection from which the hello has not arrived yet. */
+/** A connection whose client is not admitted yet. */
 interface Arrival {
   readonly channel: Channel
   readonly flow: ClientFlowControl

@@ -57,8 +57,8 @@ const BINDING = 'edge'
 const HOSTED_PREFIX = 'hosted:'
 
 /**
- * Services that clients host at this router. A hosted service has a terminator at the controllers
- * only as long as the client is connected and hosts it.
+ * Services that clients host at this router. For each, the router has the controllers create a
+ * terminator, and remove it when the client disconnects or no longer hosts the service.
  */
 export class HostedTerminatorRegistry {
   readonly #deps: HostedTerminatorRegistryDeps

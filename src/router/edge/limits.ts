@@ -1,6 +1,6 @@
 /** Limits for clients of the edge router and the services they host. */
 export const edgeLimits = {
-  /** Maximum stored API sessions. */
+  /** Maximum stored tokens of API sessions that controllers have sent; OIDC tokens do not count. */
   apiSessionsMax: 250_000,
   /**
    * Maximum clients whose hello waits until a controller sends their session; a further client with
@@ -18,9 +18,9 @@ export const edgeLimits = {
   /** Maximum open client connections of one source at one listener; more are closed immediately. */
   clientConnectionsPerSourceMax: 2048,
   /**
-   * Maximum TLS handshakes of a listener at the same time; above that, the oldest one is closed.
-   * Also the maximum connections after the handshake whose client is not admitted yet; above that,
-   * the new one is closed.
+   * Maximum TLS handshakes of a listener at the same time; above that, the oldest one of the source
+   * with the most handshakes is closed. Also the maximum connections after the handshake whose
+   * client is not admitted yet; above that, the new one is closed.
    */
   clientsWaitingMax: 1024,
   /** The same two limits as `clientsWaitingMax`, for the connections of one source. */
@@ -56,8 +56,8 @@ export const edgeLimits = {
    */
   clientPostureBytesMax: 32 * 1024,
   /**
-   * Maximum bytes of stored posture reports of all channels. Above that, a report is sent but
-   * not stored for controllers that connect later.
+   * Maximum bytes of stored posture reports of all channels. Above that, the reports of a channel
+   * are sent but not stored for controllers that connect later.
    */
   clientPosturesBytesMax: 64 * 1024 * 1024,
   /**
@@ -103,7 +103,7 @@ export const edgeLimits = {
   terminatorBusyMs: 1000,
   /**
    * Number of refusals without a retry hint after which the router reports the refusal to the host.
-   * A refusal with a retry hint is reported immediately.
+   * A refusal with a retry hint, or because of an invalid session, is reported immediately.
    */
   terminatorStrikesMax: 3,
   /** Minimum interval between two reported changes of one terminator. */
@@ -118,9 +118,15 @@ export const edgeLimits = {
    * `hostChangesBurst`.
    */
   hostChangesPerSecond: 4,
-  /** Maximum terminators that one identity may create in a burst; later creations wait. */
+  /**
+   * Maximum requests to create terminators that the router sends for one identity in a burst; later
+   * requests wait.
+   */
   hostCreationsBurst: 1024,
-  /** Terminators that one identity may create per second after the burst `hostCreationsBurst`. */
+  /**
+   * Requests to create terminators that the router sends for one identity per second after the
+   * burst `hostCreationsBurst`.
+   */
   hostCreationsPerSecond: 10,
   /**
    * Delay before the router sends creation requests again to a controller that has reconnected,

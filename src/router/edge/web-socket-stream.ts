@@ -28,7 +28,8 @@ const RECORD_HEAD_BYTES = 5
  * The TLS stream within a web socket, which consists of the content of the binary messages. The
  * boundaries of received messages have no meaning. Each sent message is one TLS record, because
  * BrowZer decrypts one record for each message. While its consumer is slow, the stream reads no
- * further message. It accepts the next chunk to send when the connection has accepted the last one.
+ * further message. It accepts the next chunk to send when the connection has accepted the previous
+ * one.
  */
 export class WebSocketStream extends Duplex {
   readonly #deps: WebSocketStreamDeps

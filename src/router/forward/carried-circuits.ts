@@ -3,7 +3,10 @@ import type { Clock } from '../../lib/clock.ts'
 import { forwardLimits } from './limits.ts'
 import type { FrameDestination } from '../../overlay/circuits/circuit-endpoint.ts'
 
-/** Source or destination of frames: a link to a peer, or a circuit endpoint in this router. */
+/**
+ * Source or destination of frames: a link to a peer, or a circuit endpoint in this router or in one
+ * of its clients.
+ */
 export interface FramePeer {
   /** ID of the link, or address of the circuit endpoint. */
   readonly address: string
@@ -19,7 +22,7 @@ interface Hop {
   readonly to: FramePeer
 }
 
-/** A circuit endpoint in this router. */
+/** A circuit endpoint in this router or in one of its clients. */
 interface LocalEnd {
   readonly destination: FrameDestination
   /**

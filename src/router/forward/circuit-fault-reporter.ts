@@ -46,7 +46,7 @@ export class CircuitFaultReporter {
   readonly #deps: CircuitFaultReporterDeps
   /** Sources of frames without a next hop since the last report, by circuit. */
   readonly #misses = new Map<string, Miss>()
-  /** Links share the limit for unknown circuits fairly. */
+  /** Sources of frames share the maximum size of `#misses` fairly. */
   readonly #room = new FairShare(forwardLimits.missesMax)
   readonly #warnings: KeyedTokenBuckets
   readonly #linkFaults: KeyedTokenBuckets
@@ -108,7 +108,7 @@ export class CircuitFaultReporter {
     }
   }
 
-  /** Called when an endpoint in this router has closed its circuit. */
+  /** Called when an endpoint in this router or in one of its clients has closed its circuit. */
   ended(circuit: CarriedCircuit): void {
     const owner = this.#deps.connections().find(({ id }) => id === circuit.ownerId)
     if (owner !== undefined) reportEnded(owner, circuit)

@@ -335,7 +335,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     }
   }
 
-  /** Circuits for an inspection by ID, and the number of omitted circuits. */
+  /** Circuits by ID, for an inspection, and the number of omitted circuits. */
   shown(): { readonly circuits: Readonly<Record<string, object>>; readonly omitted: number } {
     const nowMs = this.#deps.clock.monotonicMs()
     const all = Array.from(this.#circuits.all())
@@ -444,7 +444,8 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     // @guard circuits-at-a-router--to
     if (found?.link.peerId !== next.peerId) return 'astray'
     if (!found.link.trySend(withoutChannelHeaders(message), queuedBytesMax)) {
-      // An endpoint of this router retransmits the frame; a frame from another source is lost.
+      // Counts frames from other routers and retransmissions. An endpoint in this router sends a
+      // new payload again later.
       if (from.peerId !== null || isRepeated) found.dropped += 1
       return 'full'
     }
@@ -489,7 +490,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
         : destination.forward(message)
     if (!isTaken) return 'full'
     this.#traffic.sent(circuitEndpointSide(isTerminator), message)
-    // A stream counts the bytes that it delivers itself, because payloads may arrive twice or late.
+    // A stream itself counts the bytes that it delivers, because payloads may arrive twice or late.
     if (!isStream) this.#use(circuit, `${circuitEndpointSide(isTerminator)}.tx`, message)
     this.#count(message)
     return 'sent'

@@ -1,12 +1,15 @@
 /** Limits for circuits that a router carries. */
 export const forwardLimits = {
-  /** Maximum circuit requests of all listeners that wait for a controller's answer. */
+  /**
+   * Maximum circuit requests that wait for a controller's answer: of the tunnel, and of all
+   * listeners for clients without an SDK together.
+   */
   circuitsAskedMax: 128,
   /** Maximum circuits that run through this router; its controllers share the limit fairly. */
   circuitsMax: 131_072,
   /** Maximum next hops of one circuit in this router. */
   hopsPerCircuitMax: 64,
-  /** Maximum endpoints of one circuit in this router; a further endpoint is refused. */
+  /** Maximum endpoints of one circuit at this router; a further endpoint is refused. */
   endsPerCircuitMax: 8,
   /** Maximum time in which a terminator must answer after a controller's route has arrived. */
   dialMsMax: 120_000,
@@ -15,7 +18,8 @@ export const forwardLimits = {
   /** Maximum circuits in one report to a controller. */
   circuitsPerMessageMax: 1000,
   /**
-   * Maximum circuits with unreported frames that had no next hop; the links share the limit fairly.
+   * Maximum circuits with unreported frames that had no next hop; links and circuit endpoints share
+   * the limit fairly.
    */
   missesMax: 8192,
   /** Minimum interval between log warnings about frames without a next hop from one router. */
@@ -36,7 +40,7 @@ export const forwardLimits = {
    */
   localDeliveriesMax: 32_768,
   /**
-   * Maximum bytes of the frames in `localDeliveriesMax`, shared fairly among callers; further
+   * Maximum bytes of the frames in `localDeliveriesMax`, shared fairly among their senders; further
    * frames are dropped.
    */
   localDeliveryBytesMax: 64 * 1024 * 1024,

@@ -17,10 +17,11 @@ const STRETCH_DELIVERIES = 256
 const DELIVERY_ROOM = 128
 
 /**
- * Frames between two circuit endpoints in this router. They are delivered in a later turn of the
- * event loop, because an endpoint that receives a frame may send the next one in the same call. The
- * senders are served round-robin. Waiting bytes are limited for each endpoint and in total, because
- * an endpoint in a client may ignore the flow control window.
+ * Frames for circuit endpoints in this router, from endpoints in it or in its clients. They are
+ * delivered in a later turn of the event loop, because an endpoint that receives a frame may send
+ * the next one in the same call. The senders are served round-robin. Waiting bytes are limited for
+ * each destination and in total, because an endpoint in a client may ignore the flow control
+ * window.
  */
 export class LocalDeliveryQueue {
   // @guard client-that-repeats-itself--frames
@@ -33,8 +34,8 @@ export class LocalDeliveryQueue {
 
   /**
    * @param caller the sender whose share of the deliveries the frame uses.
-   * @param bytesMax maximum number of waiting bytes including this frame; a single frame may be
-   * larger.
+   * @param bytesMax maximum number of bytes that wait for `to`, including this frame; a single
+   * frame may be larger.
    * @returns false if the frame was dropped because a limit is reached.
    */
   deliver(

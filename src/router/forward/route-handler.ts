@@ -31,7 +31,7 @@ import { controlContentType } from '../../channel/messages/control.ts'
 export interface RoutedCircuits {
   /** Returns the circuit, after creating it if necessary; null if the limit is reached. */
   admit(circuitId: string, ownerId: string): CarriedCircuit | null
-  /** Makes this controller the owner of the circuit, which receives all later reports about it. */
+  /** Makes this controller the circuit's owner, to which all later reports about the circuit go. */
   handOver(circuit: CarriedCircuit, to: ControlConnection): void
   circuit(circuitId: string): CarriedCircuit | undefined
   /**

@@ -24,7 +24,7 @@ const COUNTERS: Readonly<Record<string, readonly [name: string, help: string]>> 
   ],
   'forwarder.usage_lost_bytes': [
     'usage_lost_bytes_total',
-    'Bytes of circuits that the router counted but could not report to a controller.',
+    'Bytes of circuits that usage reports lack, because too many circuits had unreported bytes.',
   ],
 }
 
@@ -37,7 +37,10 @@ const GAUGES: Readonly<Record<string, readonly [name: string, help: string]>> = 
   'ctrl.known': ['controllers_known', 'Controllers of the cluster, as the router knows them.'],
   'link.count': ['links', 'Links to other routers.'],
   'forwarder.circuits': ['circuits', 'Circuits through this router.'],
-  'forwarder.ends': ['circuit_ends', 'Endpoints of circuits at this router.'],
+  'forwarder.ends': [
+    'circuit_ends',
+    'Endpoints of circuits in this router, without those in clients.',
+  ],
   'forwarder.buffered_bytes': [
     'buffered_bytes',
     'Bytes that are buffered at the endpoints of circuits.',
@@ -158,7 +161,7 @@ function linkMetrics({ integers, latenciesNs }: RouterMetricValues): Metric[] {
     {
       type: 'gauge',
       name: `${PREFIX}link_latency_seconds`,
-      help: 'Round trip of the last heartbeat of a link.',
+      help: 'Round trip of the last heartbeat of a link; 8888.9 while the other router does not respond.',
       labelNames,
       samples: secondsOf('latency'),
     },

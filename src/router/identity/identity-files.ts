@@ -1,7 +1,7 @@
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { PemSource } from '../../config/router/values.ts'
 
-/** Paths of a router's identity, of which every part is a file. */
+/** Paths of a router's identity if each part of the identity is in a file. */
 export interface IdentityFiles {
   readonly cert: string
   readonly key: string
@@ -17,7 +17,7 @@ type IdentityFilesOrFault =
   | { readonly ok: false; readonly fault: string }
 
 /**
- * The files that enrollment and renewal write.
+ * The files of a router's identity. Enrollment writes all of them, renewal only the certificates.
  * @returns a fault if the configuration lacks a file, contains PEM text instead of a file, or names
  * one file for two things.
  */

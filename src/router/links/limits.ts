@@ -15,7 +15,7 @@ export const linkLimits = {
   linkConnectionsPerSourceMax: 512,
   /**
    * Maximum TLS handshakes of a link listener at the same time. A further handshake closes the
-   * oldest handshake of the same source, or of the source with the most handshakes.
+   * oldest one of the source with the most handshakes.
    */
   linkHandshakesMax: 256,
   /**

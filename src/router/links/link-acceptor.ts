@@ -43,7 +43,7 @@ interface LinkAcceptorDeps {
   /** Maximum time from the end of the TLS handshake to the hello. */
   readonly helloTimeoutMs: number
   readonly log: ProgramLogger
-  /** Asks a controller whether this certificate, SHA-1 in hex, belongs to the router. */
+  /** Whether a controller confirms that the certificate (SHA-1, hex) belongs to the router. */
   readonly isVerified: (routerId: string, sha1: string) => Promise<boolean>
 }
 
@@ -149,7 +149,7 @@ export class LinkAcceptor {
     this.#listener.channels.add(channel)
   }
 
-  /** Handles a closed socket. The link ends if it was its first socket. */
+  /** Handles a closed socket. The link ends if this was its first socket. */
   #onClosed(link: Link, channel: Channel, reason: string): void {
     if (link.channel === channel) this.#deps.registry.remove(link, reason)
     else link.removeSocket(channel)

@@ -42,7 +42,7 @@ interface LinkDialerDeps {
   readonly log: ProgramLogger
 }
 
-/** A dial of one socket: the hello to send, and the function that handles the result. */
+/** How to dial one socket of a link. */
 interface SocketDial {
   readonly group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType } | undefined
   /** The link to which the socket belongs; null until it exists. */

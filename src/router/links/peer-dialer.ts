@@ -76,7 +76,10 @@ export class PeerDialer {
     this.#schedule(0)
   }
 
-  /** Controllers have no connection to the peer; this router dials it less often. */
+  /**
+   * Called when a controller reports that it has no connection to the peer; this router then dials
+   * the peer less often.
+   */
   setUnhealthy(): void {
     this.#peer = { ...this.#peer, isHealthy: false }
   }

@@ -237,7 +237,10 @@ export class ModelContents {
     }
   }
 
-  /** The affected identities or services of a policy; null for an unknown kind. */
+  /**
+   * The identities, services or posture checks of a policy; `members` is null for an unknown kind,
+   * and `index` for a kind without an index.
+   */
   #membersOf(
     policy: Policy,
     type: ModelRelatedType,

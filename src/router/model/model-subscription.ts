@@ -102,7 +102,7 @@ export class ModelSubscription {
   }
 
   onConnected(): void {
-    // The channel is opened in a later turn of the event loop, and only then can messages be sent.
+    // Waits until the channel is open, which happens in a later turn of the event loop.
     setImmediate(() => this.#judge())
   }
 

@@ -60,8 +60,8 @@ export class RouterDataModel {
   }
 
   /**
-   * True after a controller has sent the full model; before that, the router cannot decide about
-   * access.
+   * True after a controller has sent the full model, until `clear` discards it; without the model,
+   * the router cannot decide about access.
    */
   get isFilled(): boolean {
     return this.#isFilled

@@ -7,8 +7,8 @@ type Inspectable = Readonly<Record<string, () => unknown>>
 
 /**
  * Responds to an inspection with JSON texts. An unknown name gets no value, as in OpenZiti routers.
- * If the function for one value throws, the response contains an error for this value and the other
- * values.
+ * If the function for one value throws, the response contains an error instead of this value, and
+ * still contains the other values.
  */
 export function inspectRouter(
   names: readonly string[],

@@ -9,7 +9,7 @@ export const tunnelTerminatorLimits = {
    * subtracted at random.
    */
   offerWaitMsMax: 60_000,
-  /** After a controller connects, the tunnel sends it all terminators again after this delay. */
+  /** Delay before the tunnel sends all terminators again after a controller has connected. */
   offersRepeatedAfterMs: 10_000,
   /**
    * Maximum attempts to remove a terminator; after that, controllers remove it when they validate
