@@ -1,9 +1,18 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 
 import { circuitRequestMessage } from '../../src/channel/messages/circuit-requests.ts'
+import { reportLimits } from '../../src/router/reports/limits.ts'
 import { MessageTrace } from '../../src/router/reports/message-trace.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 
@@ -36,3 +45,19 @@ test.each([
     expect(written).not.toContain('secret')
   },
 )
+
+test('a trace counts what an earlier run of the router wrote, and replaces a file beyond the limit', () => {
+  const path = join(folder, 'earlier.log')
+  writeFileSync(path, '')
+  // A sparse file of this size occupies no disk space.
+  truncateSync(path, reportLimits.traceBytesMax)
+  const trace = new MessageTrace(path, new ManualClock())
+  const message = { contentType: 1, headers: new Map(), sequence: 1, body: new Uint8Array() }
+  trace.write('ctrl1', 'in', message)
+  expect(statSync(`${path}.1`).size).toBeGreaterThan(reportLimits.traceBytesMax)
+  expect(statSync(path).size).toBe(0)
+  rmSync(`${path}.1`)
+  trace.write('ctrl1', 'in', message)
+  trace.close()
+  expect(existsSync(`${path}.1`)).toBe(false)
+})

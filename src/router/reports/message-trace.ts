@@ -1,4 +1,4 @@
-import { closeSync, openSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { messageRefusalReason } from '../../channel/message-bounds.ts'
@@ -40,7 +40,7 @@ export class MessageTrace {
   readonly #path: string
   readonly #clock: Clock
   #file: number
-  #bytes = 0
+  #bytes: number
 
   /** @throws {ProgramFailure} when the file cannot be written. */
   constructor(path: string, clock: Clock) {
@@ -48,6 +48,7 @@ export class MessageTrace {
     this.#clock = clock
     try {
       this.#file = openSync(path, 'a', 0o600)
+      this.#bytes = fstatSync(this.#file).size
     } catch (error) {
       const reason = errorMessage(error)
       throw new ProgramFailure(`trace.path: ${path} cannot be written: ${reason}`, { cause: error })
