@@ -145,8 +145,8 @@ export function removeWrappedSecrets(
 /**
  * Makes the next version of a secret the current one. A version that a compromised controller knew
  * is removed immediately, regardless of the proposed overlap. Versions whose overlap has ended are
- * removed too. Only for the factor key, every version with which second factors are encrypted
- * stays.
+ * removed too. For the factor key, exactly the versions with which second factors are encrypted
+ * stay.
  */
 export function rotateSecret(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SecretRotateSchema, payload)
