@@ -344,8 +344,8 @@ const noNext = {
 } as const
 
 /**
- * The acting router, if the certificate that it presented is its current certificate; otherwise
- * undefined.
+ * The acting router, if it is verified and not disabled, and presented its current certificate;
+ * otherwise undefined.
  */
 function routerInForce(
   state: State,

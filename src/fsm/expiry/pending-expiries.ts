@@ -15,7 +15,7 @@ export interface PendingExpiry {
 
 /** Digits of the latest time that RFC 3339 can write, in ms. */
 const TIME_DIGITS = 15
-/** Kinds of tables whose records can have expiry times. */
+/** Kinds whose records can contain expiries of access. */
 export const kindsWithExpiry: ReadonlySet<KindName> = new Set(['servicePolicy', 'identity'])
 
 function timeKey(atMs: number): string {
