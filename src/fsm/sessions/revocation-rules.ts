@@ -15,8 +15,8 @@ import type { State } from '../records/state.ts'
 
 export const revocationLimits = {
   /**
-   * Lifetime of a revocation of an identity or a session, whose API sessions it ends. It exceeds
-   * the lifetime of every access token.
+   * Lifetime of a revocation of an identity or a session that a request creates, and that also ends
+   * their API sessions. It exceeds the lifetime of every access token.
    */
   lifetimeMs: 24 * 60 * 60_000,
   /**
@@ -30,8 +30,9 @@ export const revocationLimits = {
    */
   revocationsMax: 10_000,
   /**
-   * Lifetime of a session's revocation: longer than the lifetime of any access token, because
-   * routers must refuse the session's tokens until these expire.
+   * Lifetime of the revocation that is stored when a session with OIDC tokens ends: longer than the
+   * lifetime of any access token, because routers must refuse the session's tokens until these
+   * expire.
    */
   sessionRevocationMs: 60 * 60_000,
   /**
@@ -110,7 +111,7 @@ function removeExpired({ state, context, remove }: WriteConsequences): void {
 
 /**
  * When a session ends, expired revocations are removed only if the number of stored ones is a
- * multiple of this, because thousands of sessions may end one by one.
+ * multiple of this or has reached the maximum, because thousands of sessions may end one by one.
  */
 const PURGE_EVERY = 256
 
