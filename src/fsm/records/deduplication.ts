@@ -317,7 +317,8 @@ export class RequestDeduplication {
   }
 
   /**
-   * Loads a record written by `remember`, in any order; call `loaded` at the end.
+   * Loads a record that `remember` returned. The records may be loaded in any order; the caller
+   * must call `loaded` after the last one.
    * @throws on a malformed record.
    */
   load(key: string, value: string): void {
@@ -368,8 +369,8 @@ export class RequestDeduplication {
 }
 
 /**
- * Whether a request body belongs to a stored outcome. The hash of the body is not stored; instead,
- * the stored digest of the outcome includes it.
+ * Whether a request body belongs to a stored outcome. The hash of the body is not kept in memory;
+ * instead, the digest of the stored record includes it.
  */
 function isOf(
   key: string,
