@@ -266,7 +266,8 @@ function applyCommand(
 
 /**
  * Applies one log entry to the state. The result depends only on state and entry. The outcome is
- * null for a no-op, a configuration, and a command that was already applied.
+ * null for a no-op, a configuration, and a command that its proposer has already applied or
+ * abandoned.
  * @throws when the entry is not the next one, cannot be decoded, has a kind that this version does
  * not know, or raises the feature level above what this version supports. After that, the state
  * must not be used, because the change may be incomplete.
