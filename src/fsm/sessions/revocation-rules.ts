@@ -15,8 +15,8 @@ import type { State } from '../records/state.ts'
 
 export const revocationLimits = {
   /**
-   * Lifetime of a revocation of an identity or a session that a request creates, and that also ends
-   * their API sessions. It exceeds the lifetime of every access token.
+   * Lifetime of a revocation that a request creates for an identity or a session. It exceeds the
+   * lifetime of every access token.
    */
   lifetimeMs: 24 * 60 * 60_000,
   /**

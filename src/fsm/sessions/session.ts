@@ -46,9 +46,9 @@ export const apiSessionsMax = 1_000_000
  */
 export const apiSessionsPerIdentityMax = 1000
 /**
- * Maximum number of sessions of one identity that the OAuth code flow has begun, to record a second
- * factor, and whose code is not redeemed yet; a further session ends the oldest one. The number is
- * limited, because the first factor alone is enough to begin such a session.
+ * Maximum number of sessions of one identity whose OAuth code is not redeemed yet. The code flow
+ * creates such a session early to record a second factor; a further one ends the oldest. The number
+ * is limited, because the first factor alone is enough to create such a session.
  */
 export const sessionsAwaitingCodeMax = 20
 
