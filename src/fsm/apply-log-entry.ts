@@ -17,7 +17,7 @@ import { expireAccess } from './expiry/expire-access.ts'
 import { applyAccessEffects } from './access/access-effects.ts'
 import { entryAuditRecord, commandsWithAuditedChanges, type AuditedWrite } from './apply/audit.ts'
 import { actorRights } from './apply/actor-rights.ts'
-import { applyRecordActionCommand } from './cluster/cluster-action.ts'
+import { applyClusterActionCommand } from './cluster/cluster-action.ts'
 import {
   createTicket,
   deleteAdmission,
@@ -153,7 +153,7 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.INTEGRITY_END]: endIntegrityRun,
   [CommandKind.INTEGRITY_REBUILD]: rebuildTable,
   [CommandKind.INTEGRITY_DETACH]: detachMissingReference,
-  [CommandKind.CLUSTER_ACTION]: applyRecordActionCommand,
+  [CommandKind.CLUSTER_ACTION]: applyClusterActionCommand,
   [CommandKind.FEATURE_LEVEL_RAISE]: raiseFeatureLevel,
 }
 

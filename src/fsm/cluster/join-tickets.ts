@@ -23,7 +23,7 @@ import {
   notFoundOutcome,
   refusedOutcome,
 } from '../apply/outcome.ts'
-import { removeWrappedSecrets, missingSecretReason, addWrappedSecrets } from './secret.ts'
+import { removeWrappedSecrets, missingSecretRefusal, addWrappedSecrets } from './secret.ts'
 
 /** Limits for the records that joining controllers cause in the state. */
 export const joiningLimits = {
@@ -152,7 +152,7 @@ export function redeemTicket(state: State, payload: Uint8Array, context: Command
   }
   const taken = takenRefusal(state, known, message)
   if (taken !== null) return taken
-  const missing = missingSecretReason(state, message.nodeId, message.secrets, context)
+  const missing = missingSecretRefusal(state, message.nodeId, message.secrets, context)
   if (missing !== null) return missing
   admit(state, message, ticket?.isVoter === true, context)
   if (ticket !== undefined) {

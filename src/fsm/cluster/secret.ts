@@ -75,10 +75,10 @@ function find(
 }
 
 /**
- * Reason why a controller cannot be admitted with these wrapped secrets; null when it can decrypt
- * every version that controllers still need.
+ * Refusal of a controller for which a wrapped secret is missing, or with too many of them; null if
+ * the controller can decrypt every version that controllers still need.
  */
-export function missingSecretReason(
+export function missingSecretRefusal(
   state: State,
   nodeId: string,
   given: readonly WrappedSecret[],
@@ -100,7 +100,7 @@ export function missingSecretReason(
 }
 
 /**
- * Stores the wrapped secrets that `missingSecretReason` has accepted. Entries for removed versions
+ * Stores the wrapped secrets that `missingSecretRefusal` has accepted. Entries for removed versions
  * are ignored.
  */
 export function addWrappedSecrets(
