@@ -47,8 +47,8 @@ export const apiSession = defineEntity({
      */
     signerId: idReferenceField('externalJwtSigner', 'cascade', hidden),
     /**
-     * SHA-1 of the client certificate that opened the session, hex; null if the log-in used no
-     * certificate.
+     * SHA-1 of the client certificate that opened the session, or that has replaced this
+     * certificate since, in hex; null if the log-in used no certificate.
      */
     ...markHiddenFromEvents({ certFingerprint: optionalTextField(hidden) }),
     hasImproperChain: booleanField(hidden),

@@ -37,7 +37,8 @@ export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession):
 
 /**
  * Whether the session is not yet bound to an API. A log-in with OIDC opens no session at an API;
- * the session is bound to the API that it uses first.
+ * the session is bound to the API that it uses first. False for a session without an OIDC client,
+ * even if it records no API.
  */
 export function isNotBoundToApi({ api, clientId }: ApiSession): boolean {
   // @guard oidc/code-flow--first-use

@@ -4,7 +4,7 @@ import { toHex } from '../../lib/text/to-hex.ts'
 import { digestLanes, type SetDigest } from './digest.ts'
 import { type DeduplicationRecord, DeduplicationRecords } from './deduplication-records.ts'
 
-/** Log time for which the outcome of a request ID is stored. */
+/** Log time for which callers can use a request ID; its outcome is stored at least as long. */
 export const requestIdRetentionMs = 15 * 60_000
 /**
  * Maximum time by which a caller's clock may be ahead of log time. Outcomes are stored for this
