@@ -65,7 +65,7 @@ export class StateMachine
    */
   onRecordsReplaced: (index: Index) => void = () => undefined
   /**
-   * Status of the connected routers, for the details of routers. The apply step never reads the
+   * Status of the connected routers, for details and filters. The apply step never reads the
    * status.
    */
   routers: RouterStatuses = noRouterStatuses
