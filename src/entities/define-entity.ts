@@ -61,7 +61,7 @@ export interface SubList {
    * that the caller may see.
    */
   readonly api: EntityApi
-  /** Path segment; also the default of `key`. */
+  /** Path segment; by default the key of the list in `lists`. */
   readonly path: string
   /**
    * The listed records, by their relation to this record. `roles`: records that this record's role

@@ -250,9 +250,8 @@ export interface Field {
    */
   readonly faultField: string | null
   /**
-   * A patch of this object contains only changed members, at any depth. The patch is merged into
-   * the stored value, or into this value if none is stored. null: a patch replaces the whole
-   * object.
+   * A patch of this object may omit members, at any depth. The patch is merged into the stored
+   * value, or into this value if none is stored. null: a patch replaces the whole object.
    */
   readonly mergedOnto: JsonObject | null
   /** Allowed values of the elements of `textListField`; null: all values are allowed. */
