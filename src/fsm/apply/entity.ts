@@ -129,7 +129,10 @@ function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): O
   return null
 }
 
-/** POST: creates a record with the given fields; all other fields get their zero value. */
+/**
+ * POST: creates a record with the given fields. All other fields get their zero value, except the
+ * field that defines the scope of the kind.
+ */
 export function createEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return insert(state, fromBinary(EntityWriteSchema, payload), context)
 }

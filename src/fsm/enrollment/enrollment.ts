@@ -212,7 +212,7 @@ function enrollRouter(
   return certify(state, router, certificates, context, { enrolledBy: enrollmentTokenDigest(token) })
 }
 
-/** Replaces the stored certificate of a router with a new one. */
+/** Replaces the stored certificates of a router with new ones. */
 function certify(
   state: State,
   router: Router,

@@ -159,7 +159,7 @@ export interface StoredRequest {
   readonly atMs: number
   /** SHA-256 over the request, in hex. */
   readonly bodyHash: string
-  /** Log index at which the request first took effect. */
+  /** Log index of the entry that decided the request. */
   readonly index: number
   readonly outcome: Outcome
 }

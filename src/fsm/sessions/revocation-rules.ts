@@ -36,8 +36,9 @@ export const revocationLimits = {
    */
   sessionRevocationMs: 60 * 60_000,
   /**
-   * Maximum stored revocations of sessions. The limit is separate, so that repeated log-ins and
-   * log-outs cannot exhaust the limit for other revocations.
+   * Maximum stored revocations of sessions; when a session ends, the revocations of identities and
+   * tokens count as well. The limit is separate, so that repeated log-ins and log-outs cannot
+   * exhaust the limit for other revocations.
    */
   sessionRevocationsMax: 100_000,
 } as const
@@ -54,8 +55,8 @@ function judgeRevocation(
 ): Outcome | null {
   const { logTimeMs } = context
   const type = after.type as Revocation['type']
-  // The revocation is refused if the caller may not act on the identity whose sessions it would
-  // end.
+  // The revocation is refused if the caller may not act on the identity whose sessions or
+  // enrollment it would end.
   const denial =
     before === undefined
       ? identityActionRefusal(state, holderOf(state, { id, type }), context)
@@ -126,7 +127,7 @@ export function revokeSession(id: string, consequences: WriteConsequences): void
   if (rows.size >= max || (rows.size > 0 && rows.size % PURGE_EVERY === 0)) {
     removeExpired(consequences)
   }
-  // Above this limit no revocation is stored, so routers accept the tokens until they expire.
+  // At this limit, no further revocation is stored, so routers accept the tokens until they expire.
   if (rows.size >= max) return
   const expiresAt = context.logTimeMs + revocationLimits.sessionRevocationMs
   put('revocation', id, { type: 'API_SESSION', expiresAt })
