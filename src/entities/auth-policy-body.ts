@@ -14,7 +14,7 @@ const minima: Readonly<Record<string, number>> = {
 
 /**
  * Prepares the body of an auth policy: raises numbers to their minimum, and replaces an empty
- * signer id by null. For a patch, only the given fields are prepared.
+ * `requireExtJwtSigner` by null. For a patch, only the given fields are prepared.
  */
 export function prepareAuthPolicyBody(mode: RequestMode, body: JsonObject): NormalizedFields {
   const prepared = normalizeBody(authPolicy, mode, body)

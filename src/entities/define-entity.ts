@@ -35,7 +35,8 @@ export interface FilterSymbol {
   readonly type: SymbolType
   readonly path: readonly string[]
   /**
-   * Live value that is in no record and changes without a log entry; null for every other symbol.
+   * Live value, which is computed when the filter is evaluated and not read from a field, for
+   * example whether a router is connected; null for every other symbol.
    */
   readonly live: LiveFilterField | null
   readonly list: string | null
@@ -60,7 +61,7 @@ export interface SubList {
    * that the caller may see.
    */
   readonly api: EntityApi
-  /** Path segment; also the default of `key`. */
+  /** Path segment; by default the key of the list in `lists`. */
   readonly path: string
   /**
    * The listed records, by their relation to this record. `roles`: records that this record's role
@@ -79,8 +80,8 @@ export interface SubList {
    */
   readonly unknownParent: 'notFound' | 'empty'
   /**
-   * Kind that the OpenAPI document declares for the rows of the list. Controllers never send the
-   * members that only this kind has.
+   * Kind whose members the OpenAPI document also declares for the rows of the list, as optional
+   * members; null: none. Controllers never send the members that only this kind has.
    */
   readonly declaredAs: KindName | null
 }
@@ -156,7 +157,9 @@ export interface Entity<N extends string = KindName> {
   readonly operations: Readonly<
     Partial<Record<EntityApi, Readonly<Partial<Record<OperationShape, string>>>>>
   >
-  /** Which records callers of the client API see; null if the kind is not visible there. */
+  /**
+   * Which records callers of the client API see; null if `operations` has none for the client API.
+   */
   readonly callerScope: CallerScope | null
   readonly operationIds: Readonly<Partial<Record<OperationShape, string>>>
   /**
@@ -164,7 +167,10 @@ export interface Entity<N extends string = KindName> {
    * operation of the same shape; for the OpenAPI document.
    */
   readonly refusals: Readonly<Partial<Record<OperationShape, readonly number[]>>>
-  /** Member of a create body that is used as the id; null: a new id is generated. */
+  /**
+   * Member of a create body that is used as the id. null: a new id is generated, unless the code
+   * that prepares the command sets the id.
+   */
   readonly idFrom: string | null
   readonly fields: Readonly<Record<string, Field>>
   /** Names of `fields`, sorted. */

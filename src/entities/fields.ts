@@ -66,7 +66,7 @@ interface ReferenceRule {
   readonly refusedFrom?: number
   /**
    * True if the rules of the kind handle a reference to a missing record; otherwise the response is
-   * 404.
+   * 404, or 400 for a role list.
    */
   readonly isJudgedByRules?: boolean
 }
@@ -109,17 +109,19 @@ export type ComputedSource =
       readonly otherwise?: Json
     }
   /**
-   * True while the current time is between the times in the fields `since` and `until`, inclusive;
-   * without an end if `until` is null.
+   * True if the field `since` contains a time, and the time in the field `until` is in the future
+   * or null.
    */
   | { readonly from: 'isWithin'; readonly since: string; readonly until: string }
   /**
-   * End of an identity's password lockout after wrong attempts; null if the password is not locked.
+   * Begin and, if there is one, end of an identity's password lockout after wrong attempts; null if
+   * the password is not locked.
    */
   | { readonly from: 'passwordLock' }
   /**
-   * An object with one entry for each value of `key`: the given fields of those records of kind
-   * `of` whose field `by` references this record.
+   * An object with at most one entry for each key of `shows`: the id and the given fields of a
+   * record of kind `of` whose field `by` references this record, and whose field `key` has that
+   * value. Of several such records, the last in id order is shown.
    */
   | {
       readonly from: 'byKey'
@@ -145,9 +147,15 @@ export type ComputedSource =
    * Time since which a router is connected to a controller, or since which it is connected to none.
    */
   | { readonly from: 'routerPresence'; readonly shows: RouterPresenceField }
-  /** Permissions that policies give the caller on this record: [Bind, Dial], or [Invalid]. */
+  /**
+   * Permissions that policies give the caller on this record: Bind, Dial or both; [Invalid] without
+   * any.
+   */
   | { readonly from: 'permissions' }
-  /** One entry for each policy that connects the caller with this record. */
+  /**
+   * One entry for each policy that connects the caller with this record; if there is none, or if no
+   * posture check exists, one placeholder for each permission.
+   */
   | { readonly from: 'policyQueries' }
   /**
    * Map from config type name to data, for the requested types: the configs that the field `by`
@@ -178,12 +186,15 @@ export type LiveRouterField =
   | 'interfaces'
   | 'linkListeners'
 
-/** Values that filters may use although no record contains them. */
+/**
+ * Values that filters may use, and that are computed when the filter is evaluated and not read from
+ * a field.
+ */
 export type LiveFilterField = LiveRouterField | RouterPresenceField | LiveIdentityField
 
 /**
- * When a detail contains the field. `whenSet`: unless its value is null, empty or false. A
- * condition: only if another field of the record has one of the given values.
+ * When a detail contains the field. `whenSet`: unless its value is null, false, an empty string or
+ * an empty object. A condition: only if another field of the record has one of the given values.
  */
 export type DetailVisibility = 'always' | 'whenSet' | 'never' | VisibilityCondition
 
@@ -201,8 +212,9 @@ export interface Field {
   readonly settable: Settable
   readonly isRequired: boolean
   /**
-   * Value of the field if create or replace omits it. Stored records omit fields with this value,
-   * so the zero value of a field must not change after a release has stored records with it.
+   * Value of the field if a create omits it, or if a replace omits it and `settable` is `always`.
+   * Stored records omit fields with this value, so the zero value of a field must not change after
+   * a release has stored records with it.
    */
   readonly zero: Json
   /**
@@ -219,15 +231,15 @@ export interface Field {
    */
   readonly isNullIfEmpty: boolean
   /**
-   * Whether events about a record show the field; null for a computed field, and in a kind whose
-   * records cause no events.
+   * Whether events about a record show the field; null if the descriptor does not decide this,
+   * because the field is computed, or because the kind is a view or causes no events.
    */
   readonly published: 'shown' | 'withheld' | null
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
   /**
-   * Message that refuses a second record with the same value, with a placeholder {value}; null if
-   * several records may have the same value.
+   * Message that refuses a second record with the same value; it may contain the placeholder
+   * {value}. null if several records may have the same value.
    */
   readonly unique: string | null
   /** Whether, from feature level 2, a value with terminal control characters is refused. */
@@ -238,9 +250,8 @@ export interface Field {
    */
   readonly faultField: string | null
   /**
-   * A patch of this object contains only changed members, at any depth. The patch is merged into
-   * the stored value, or into this value if none is stored. null: a patch replaces the whole
-   * object.
+   * A patch of this object may omit members, at any depth. The patch is merged into the stored
+   * value, or into this value if none is stored. null: a patch replaces the whole object.
    */
   readonly mergedOnto: JsonObject | null
   /** Allowed values of the elements of `textListField`; null: all values are allowed. */
@@ -301,7 +312,10 @@ interface TextRules extends Rules {
   readonly faultField?: string
 }
 
-/** A string; `otherwise` is the value if a request omits the field or sends an empty string. */
+/**
+ * A string; `otherwise` is the value if a create or replace omits the field, or if a request sends
+ * an empty string.
+ */
 export function textField(
   rules: TextRules & { readonly otherwise?: string } = {},
 ): TypedField<string> {
@@ -332,7 +346,8 @@ export function nameField(rules: { readonly unique?: string | null } = {}): Type
 }
 
 /**
- * One of `values`; `otherwise` is the value if a request omits the field or sends an empty string.
+ * One of `values`; `otherwise` is the value if a create or replace omits the field, or if a request
+ * sends an empty string.
  */
 export function choiceField<const V extends string>(
   values: readonly V[],
@@ -409,8 +424,8 @@ export function textListField(
 }
 
 /**
- * Id of a record of kind `to`; `otherwise` is the value if a request omits the field or sends an
- * empty string.
+ * Id of a record of kind `to`; `otherwise` is the value if a create or replace omits the field, or
+ * if a request sends an empty string.
  */
 export function idReferenceField(
   to: KindName,

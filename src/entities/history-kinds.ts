@@ -32,7 +32,10 @@ export const historyKinds = [
 export interface HistoryFields {
   /** Fields whose values the audit log stores, sorted. */
   readonly kept: readonly string[]
-  /** Fields whose values the audit log never stores: secrets, and references to secrets. */
+  /**
+   * Fields whose values the audit log never stores: secrets, references to secrets, and internal
+   * values.
+   */
   readonly withheld: readonly string[]
 }
 
@@ -48,7 +51,7 @@ function fieldsOf({ fields }: Entity): HistoryFields {
     .sort(([a], [b]) => (a < b ? -1 : 1))
   return {
     kept: stored.flatMap(([name, { published }]) => (published === 'shown' ? [name] : [])),
-    // Lists of ids do not count as withheld: they are derived from other fields and contain no
+    // Hidden lists of ids are in neither list: they are derived from other fields and contain no
     // secret.
     withheld: stored.flatMap(([name, { published, kind }]) =>
       published === 'shown' || kind === 'references' ? [] : [name],

@@ -11,7 +11,7 @@ export interface NormalizedFields {
    * patch.
    */
   readonly fields: JsonObject
-  /** Names of the members that were ignored, in the order of the body. */
+  /** Names of the ignored members, in the order of the body; at most `ignoredFieldsMax`. */
   readonly ignoredFields: readonly string[]
 }
 

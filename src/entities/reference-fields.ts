@@ -11,7 +11,10 @@ export function referenceField(to: KindName, by: string, rules: RefRules = {}): 
   return computedField({ from: 'entityRef', to, by }, shapes.entityRefSchema, rules)
 }
 
-/** The reference in an optional field; null when the field is unset. */
+/**
+ * A field of a detail that refers to the record of kind `to` whose ID is in the optional field
+ * `by`; null if that field is unset.
+ */
 export function nullableReferenceField(to: KindName, by: string): ComputedField {
   return computedField({ from: 'entityRef', to, by }, shapes.nullableEntityRefSchema)
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { fieldLimits } from './fields.ts'
 
-/** JSON Schemas that several descriptors use for responses. */
+/** JSON Schemas that several descriptors use. */
 export const textSchema = { type: 'string' } as const
 export const dateTimeSchema = { type: 'string', format: 'date-time' } as const
 export const booleanSchema = { type: 'boolean' } as const

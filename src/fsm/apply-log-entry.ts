@@ -17,7 +17,7 @@ import { expireAccess } from './expiry/expire-access.ts'
 import { applyAccessEffects } from './access/access-effects.ts'
 import { entryAuditRecord, commandsWithAuditedChanges, type AuditedWrite } from './apply/audit.ts'
 import { actorRights } from './apply/actor-rights.ts'
-import { applyRecordActionCommand } from './cluster/cluster-action.ts'
+import { applyClusterActionCommand } from './cluster/cluster-action.ts'
 import {
   createTicket,
   deleteAdmission,
@@ -153,7 +153,7 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.INTEGRITY_END]: endIntegrityRun,
   [CommandKind.INTEGRITY_REBUILD]: rebuildTable,
   [CommandKind.INTEGRITY_DETACH]: detachMissingReference,
-  [CommandKind.CLUSTER_ACTION]: applyRecordActionCommand,
+  [CommandKind.CLUSTER_ACTION]: applyClusterActionCommand,
   [CommandKind.FEATURE_LEVEL_RAISE]: raiseFeatureLevel,
 }
 
@@ -266,7 +266,8 @@ function applyCommand(
 
 /**
  * Applies one log entry to the state. The result depends only on state and entry. The outcome is
- * null for a no-op, a configuration, and a command that was already applied.
+ * null for a no-op, a configuration, and a command that its proposer has already applied or
+ * abandoned.
  * @throws when the entry is not the next one, cannot be decoded, has a kind that this version does
  * not know, or raises the feature level above what this version supports. After that, the state
  * must not be used, because the change may be incomplete.

@@ -68,7 +68,11 @@ export function* listHistory(state: State, query: HistoryQuery): Generator<void,
   return yield* collect(state.audit, { test: fits, order, page, mayFit })
 }
 
-/** The changes that an audit record contains, and the number of changes that did not fit. */
+/**
+ * The changes that an audit record contains, and the number of further changes that did not fit.
+ * The result is no change and the number 0 if the record contains none, for example because they
+ * were too large.
+ */
 export function parseAuditedChanges(entry: EntityRecord): {
   readonly changes: readonly AuditedChange[]
   readonly omitted: number

@@ -41,8 +41,8 @@ export interface DetailContext {
 type Source = (record: EntityRecord, context: DetailContext) => Json
 
 /**
- * JSON texts of values that the details of many records share. Most lists of services consist of
- * such values, and finding a text takes less time than creating it.
+ * JSON texts of values that the details of many records share. Lists of services contain many such
+ * values, and finding a text takes less time than creating it.
  */
 const sharedTexts = new WeakMap<object, string>()
 

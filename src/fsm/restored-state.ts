@@ -33,9 +33,10 @@ interface RestoredCluster {
 
 /**
  * Converts the state of one cluster to the initial state of another, as one step after its last
- * entry: sessions end, and the former controllers, join tickets, shared secrets and the open
- * enrollments of privileged identities and routers are removed or replaced; all other records stay.
- * The term is one higher than the last, because no node has voted in that term.
+ * entry: sessions end, and the former controllers, join tickets, shared secrets, and the open
+ * enrollments of privileged identities and of routers with permitted names, are removed or
+ * replaced; all other records stay. The term is one higher than the last, because no node has voted
+ * in that term.
  * @returns the new position.
  */
 export function convertToNewCluster(state: ClusterState, restored: RestoredCluster): Position {
@@ -85,10 +86,7 @@ function restoreContext(index: Index, logTimeMs: number): CommandContext {
   }
 }
 
-/**
- * Ends API sessions and everything that depends on them: service sessions, session certificates,
- * hosted terminators.
- */
+/** Ends all API sessions, and with them their service sessions and session certificates. */
 function endSessions(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('apiSession').ids)) {
     const session = state.get('apiSession', id)

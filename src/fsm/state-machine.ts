@@ -37,14 +37,15 @@ import { ClusterState } from './access/cluster-state.ts'
 interface StateMachineDeps {
   readonly store: StateStore
   /**
-   * Used only by reads, which must know whether an identity is disabled at present. The apply step
-   * never uses the clock.
+   * Used only by reads, which must know, for example, whether an identity is disabled at present.
+   * The apply step never uses the clock.
    */
   readonly clock: Clock
   readonly schedule?: ScheduleTimer
   readonly limits?: WriteBehindLimits
   /**
-   * For tests that damage the state in memory: called with each new state that replaces another.
+   * For tests that damage the state in memory: called with the first state, and with each state
+   * that replaces another.
    */
   readonly onState?: (state: ClusterState) => void
 }
@@ -64,7 +65,7 @@ export class StateMachine
    */
   onRecordsReplaced: (index: Index) => void = () => undefined
   /**
-   * Status of the connected routers, for the details of routers. The apply step never reads the
+   * Status of the connected routers, for details and filters. The apply step never reads the
    * status.
    */
   routers: RouterStatuses = noRouterStatuses
@@ -74,8 +75,8 @@ export class StateMachine
   readonly #waiters: IndexWaiters
   #writeBehind: WriteBehind
   /**
-   * The error of an entry that could not be applied. After it, the state may be changed only in
-   * part, so it must not be used or stored.
+   * The error of an entry that could not be applied, or of a snapshot that could not be restored.
+   * After an entry failed, the state may be changed only in part, so it must not be used or stored.
    */
   #failure: Error | null = null
   #isRestoring = false
@@ -91,7 +92,7 @@ export class StateMachine
 
   /**
    * Opens the state in a store.
-   * @throws when the store is damaged.
+   * @throws when the store is damaged, or has a feature level that this version does not know.
    */
   static async open(deps: StateMachineDeps): Promise<StateMachine> {
     return new StateMachine(deps, await loadState(deps.store, new ClusterState()))

@@ -528,7 +528,7 @@ export class StateReader implements Reads {
     return over
   }
 
-  /** Starts a check of all data that is derived from the records. */
+  /** Starts a check of all indexes, digests and references. */
   scanIntegrity(): IntegrityScan {
     return new IntegrityScan(this.state)
   }

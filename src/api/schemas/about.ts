@@ -1,4 +1,4 @@
-import { oidcSettings } from '../../entities/kinds/controller-setting.ts'
+import { oidcSettingsSchema } from '../../entities/kinds/controller-setting.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import {
   dateTimeSchema,
@@ -141,7 +141,7 @@ export const controllerSchema: NamedSchema = {
   },
 }
 
-const settings = { type: 'object', properties: { oidc: oidcSettings } } as const
+const settings = { type: 'object', properties: { oidc: oidcSettingsSchema } } as const
 export const effectiveSettingsSchema: NamedSchema = {
   name: 'controllerSettingEffectiveDetail',
   schema: {

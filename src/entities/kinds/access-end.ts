@@ -23,8 +23,8 @@ export interface AccessExpiryNotice {
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Contains the notices of the last log entry that ended access, or announced when access ends. Not
- * served by any API.
+ * Contains the notices of the last log entry that wrote this record: about access that has ended,
+ * and about access that ends soon. Not served by any API.
  */
 export const accessEnd = defineEntity({
   name: 'accessEnd',
@@ -34,13 +34,13 @@ export const accessEnd = defineEntity({
   operations: {},
   fields: {
     /**
-     * Position in the order of access end times. All end times up to this position were announced
-     * one day before.
+     * Position in the order of expiries: all expiries up to it have been announced one day in
+     * advance, or need no such announcement.
      */
     announcedDay: textField(hidden),
     /**
-     * Position in the order of access end times. All end times up to this position were announced
-     * one hour before.
+     * Position in the order of expiries: all expiries up to it have been announced one hour in
+     * advance, or need no such announcement.
      */
     announcedHour: textField(hidden),
     notices: objectField<readonly AccessExpiryNotice[]>({ type: 'array' }, [], hidden),

@@ -14,7 +14,7 @@ export const accessMark = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    /** Log time; null if only the mark of the identity's class changed. */
+    /** Log time of the change; null: the mark records no change, and only `index` matters. */
     movedAt: timestampField(hidden),
     /**
      * In the mark of a class: log index of the entry that set the mark. In the mark of an identity:

@@ -24,8 +24,9 @@ const whenSet = { shown: 'whenSet' } as const
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A session of the client or management API. The session's token is derived from its id and a
- * cluster key, and is not stored; the field `token` in the detail is the id.
+ * A session of the client or management API. The session's token is not stored: it is derived from
+ * the session's id and a cluster key, or is a signed JWT if the session was opened with OIDC. The
+ * field `token` in the detail is the id.
  */
 export const apiSession = defineEntity({
   name: 'apiSession',
@@ -41,13 +42,13 @@ export const apiSession = defineEntity({
      */
     caId: idReferenceField('ca', 'cascade', hidden),
     /**
-     * External JWT signer of the token that opened the session; deleting the signer ends the
-     * session.
+     * External JWT signer of the token that opened the session; '' if no such token opened it.
+     * Deleting the signer ends the session.
      */
     signerId: idReferenceField('externalJwtSigner', 'cascade', hidden),
     /**
-     * SHA-1 of the client certificate that opened the session, hex; null if the log-in used no
-     * certificate.
+     * SHA-1 of the client certificate that opened the session, or that has replaced this
+     * certificate since, in hex; null if the log-in used no certificate.
      */
     ...markHiddenFromEvents({ certFingerprint: optionalTextField(hidden) }),
     hasImproperChain: booleanField(hidden),
@@ -73,19 +74,22 @@ export const apiSession = defineEntity({
       certificateRequest: textField({ since: 2, ...hidden, charactersMax: 4096 }),
     }),
     configTypes: textListField({ settable: 'never' }),
-    /** Time of the last recorded use; never decreases. */
+    /** Time of the last recorded use; only a reset of log time decreases it. */
     lastActivityAt: timestampField({ settable: 'never', shown: 'whenSet' }),
     identity: referenceField('identity', 'identityId'),
     token: computedField({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computedField({ from: 'field', field: 'lastActivityAt' }, dateTimeSchema),
     /**
-     * Empty in lists. In the caller's own session, the API shows the factors that the session still
-     * lacks.
+     * Empty in lists and details of sessions. The responses to a log-in and to
+     * `/current-api-session` show the factors that the caller's session still lacks.
      */
     authQueries: constantField([], authQueryListSchema),
     isMfaRequired: constantField(false, booleanSchema),
     isMfaComplete: booleanField({ settable: 'never' }),
-    /** Log time of the last correct code in this session; null: none. */
+    /**
+     * Log time at which the session last passed the second factor with a code; null: never, or the
+     * factor has been removed since.
+     */
     mfaPassedAt: timestampField(hidden),
     ...certificateRenewalFields,
     improperClientCertChain: computedField(

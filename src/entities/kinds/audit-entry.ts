@@ -33,7 +33,10 @@ export const auditEntry = defineEntity({
     entityId: textField(),
     /** Name of the record after the write, or before its deletion. */
     entityName: textField(),
-    /** Names of the fields that an update changed, never their values. */
+    /**
+     * Names of the fields that an update changed, or that a refused update would have set; never
+     * their values.
+     */
     fields: textListField(),
     /** Other writes in the same log entry, such as `create enrollment <id>`. */
     also: textListField(),
@@ -43,7 +46,12 @@ export const auditEntry = defineEntity({
      */
     outcome: textField(),
     reason: textField(),
-    /** JSON of the record's fields before and after the write. */
+    /**
+     * JSON list of the changes of the log entry, that of this record first. Each has the values
+     * before and after: of the changed fields for an update, otherwise of all stored fields. A
+     * number at the end counts changes that did not fit. `"TOO_LARGE"` or `"DROPPED"` if the values
+     * are not kept; '' if no change is stored.
+     */
     change: textField(),
   },
   symbols: [

@@ -39,8 +39,8 @@ export const authPolicy = defineEntity({
     }),
     ...markHiddenFromEvents({
       /**
-       * Derived from the nested lists on each write, so that the policies that reference a signer
-       * are found by an index.
+       * Ids of the signers that `primary` allows, and below those that `secondary` requires. Both
+       * are derived on each write, so that an index finds the policies that reference a signer.
        */
       allowedSignerIds: idReferencesField('externalJwtSigner', 'refuse', {
         settable: 'never',

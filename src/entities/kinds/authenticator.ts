@@ -46,7 +46,8 @@ export const authenticator = defineEntity({
       publicKeyPrint: optionalTextField({ settable: 'proposer', shown: 'never' }),
     }),
     /**
-     * The third-party CA that issued the certificate; deleting the CA deletes the authenticator.
+     * The third-party CA that issued the certificate; '' if no such CA issued it. Deleting the CA
+     * deletes the authenticator.
      */
     caId: idReferenceField('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
     /** SHA-1 of a migrated certificate; the certificate itself is stored at its first log-in. */

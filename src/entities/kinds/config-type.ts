@@ -4,7 +4,7 @@ import { choiceField, nameField, objectField } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 
 /**
- * A config type: a JSON Schema (draft-07) that validates the data of its configs, and the kinds of
+ * A config type: a JSON Schema (draft-07) that validates the data of its configs, and the kind of
  * records that may use these configs.
  */
 export const configType = defineEntity({

@@ -15,7 +15,7 @@ export const config = defineEntity({
   fields: markShownInEvents({
     name: nameField(),
     configTypeId: idReferenceField('configType', 'refuse', { required: true, settable: 'create' }),
-    /** Was valid by the schema of the config type when the config was last written. */
+    /** The data was valid by the schema of the config type when the config was last written. */
     data: objectField({ type: 'object', additionalProperties: true }, {}, { required: true }),
     configType: referenceField('configType', 'configTypeId'),
   }),

@@ -15,7 +15,7 @@ const uris = {
   items: { type: 'string', maxLength: 2048 },
 } as const
 
-export const oidcSettings = {
+export const oidcSettingsSchema = {
   type: 'object',
   properties: { postLogoutUris: uris, redirectUris: uris },
 } as const
@@ -34,7 +34,7 @@ export const controllerSetting = defineEntity({
   },
   idFrom: 'controllerId',
   fields: markShownInEvents({
-    oidc: objectField<JsonObject>(oidcSettings, {}, { mergedOnto: {} }),
+    oidc: objectField<JsonObject>(oidcSettingsSchema, {}, { mergedOnto: {} }),
   }),
   body: {
     controllerId: bodyMemberForCreate(

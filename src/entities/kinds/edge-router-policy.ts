@@ -19,8 +19,9 @@ export const edgeRouterPolicy = defineEntity({
     identityRoles: roleListField('identity'),
     edgeRouterRoles: roleListField('edgeRouter'),
     /**
-     * True for the policy that was created together with a tunneling router for the router's
-     * identity; the policy is deleted together with the router.
+     * True for the policy that lets the identity of a router with a tunnel use this router. The
+     * policy is created when the tunnel is enabled, and deleted when the tunnel is disabled or the
+     * router is deleted.
      */
     isSystem: booleanField({ settable: 'never' }),
     identityRolesDisplay: computedField(

@@ -21,9 +21,9 @@ export type EnrollmentMethod = (typeof enrollmentMethods)[number]
 
 const idSchema = { type: 'string', maxLength: 128 } as const
 /**
- * Rules of the fields that reference the subject of the enrollment. The subject is set when the
- * token is created. The enrollment rules check these references, so that faults are reported in the
- * order of those rules.
+ * Rules of the fields that reference the identity or router to be enrolled, or a CA. These fields
+ * are set when the token is created. The enrollment rules check the references, so that faults are
+ * reported in the order of those rules.
  */
 const subject = { settable: 'proposer', shown: 'whenSet', isJudgedByRules: true } as const
 const made = { settable: 'proposer' } as const

@@ -13,8 +13,8 @@ interface IntegrityFinding {
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A consistency check of the data that is derived from records, and the results of the check;
- * served by dedicated operations.
+ * A check of the indexes, digests and references, or a repair of them, with its findings; served by
+ * dedicated operations.
  */
 export const integrityRun = defineEntity({
   name: 'integrityRun',

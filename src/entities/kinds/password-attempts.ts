@@ -4,9 +4,9 @@ import { integerField, idReferenceField, timestampField } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Number of password attempts for one authenticator since the last success, if the auth policy
- * limits wrong passwords. The record's id is the authenticator's id, so there is at most one record
- * per authenticator; not served by any API.
+ * Number of password attempts for one authenticator since the last success or expired lockout, if
+ * the auth policy limits wrong passwords. The record's id is the authenticator's id, so there is at
+ * most one record per authenticator; not served by any API.
  */
 export const passwordAttempts = defineEntity({
   name: 'passwordAttempts',

@@ -23,7 +23,7 @@ import {
 const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
 export type PostureType = (typeof postureTypes)[number]
 
-/** Fields of each posture check type; the required fields are first. */
+/** The required and the optional fields of each posture check type. */
 export const postureFields: Readonly<
   Record<PostureType, Readonly<Record<'required' | 'optional', readonly (keyof PostureCheck)[]>>>
 > = {

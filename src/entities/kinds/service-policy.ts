@@ -30,8 +30,8 @@ export const servicePolicy = defineEntity({
     identityRoles: roleListField('identity'),
     serviceRoles: roleListField('service'),
     /**
-     * A posture check that a policy references by id cannot be deleted: without the check, the
-     * policy would grant access to devices that the policy must exclude.
+     * From feature level 2, a posture check that a policy references by id cannot be deleted:
+     * without the check, the policy would grant access to devices that the policy must exclude.
      */
     // @guard posture-checks-taken-away--named
     postureCheckRoles: roleListField('postureCheck', { refusedFrom: 2 }),

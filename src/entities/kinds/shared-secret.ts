@@ -13,8 +13,8 @@ export const sharedSecret = defineEntity({
   operations: {},
   fields: {
     /**
-     * All versions, in ascending order. The last version is current; the others are only used to
-     * verify or decrypt.
+     * The versions that are kept, in ascending order. The last version is current; the others are
+     * only used to verify or decrypt.
      */
     versions: objectField<readonly SecretVersion[]>({ type: 'array' }, [], {
       settable: 'never',

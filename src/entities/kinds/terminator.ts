@@ -25,7 +25,10 @@ export const terminator = defineEntity({
   operations: { management: managementCrudPermissions('terminator') },
   fields: markShownInEvents({
     ...terminatorFields,
-    /** Distinguishes several hosts of a service; request bodies call it `identity`. */
+    /**
+     * Name of an instance of the service, which several hosts can share; '' without an instance.
+     * Bodies of the management API call it `identity`.
+     */
     instanceId: textField({ settable: 'proposer', shown: 'never', charactersMax: 512 }),
     /**
      * Secret that all hosts of a service instance must share, in base64; no response or event
@@ -42,7 +45,10 @@ export const terminator = defineEntity({
     sourceCtrl: textField({ settable: 'never', shown: 'never' }),
     /** Data that the host sends to dialers, such as its public key: header number → base64. */
     ...markHiddenFromEvents({ peerData: mapField<string>({ settable: 'never', shown: 'never' }) }),
-    /** True if a router created the terminator for a host; then only that host may change it. */
+    /**
+     * True if a router created the terminator for a host; API requests can then delete it, but not
+     * change it.
+     */
     isSystem: booleanField({ settable: 'never', shown: 'never' }),
     /** Whether the terminator's service is fabric-only. */
     isFabricOnly: booleanField({ settable: 'never', shown: 'never' }),

@@ -9,8 +9,8 @@ import {
 } from '../response-schemas.ts'
 
 /**
- * Maximum minutes for which an identity can be disabled: 100 years. The end of a much longer period
- * could not be represented as a time.
+ * Maximum minutes for which an identity can be disabled, unless it is disabled without an end: 100
+ * years. The end of a much longer period could not be represented as a time.
  */
 export const disableMinutesMax = 52_560_000
 
@@ -46,7 +46,7 @@ const authenticators: JsonObject = {
   },
 }
 
-/** The authenticators in an identity's detail, by method. */
+/** One authenticator of each method, for an identity's detail. */
 const ownAuthenticators = computedField(
   {
     from: 'byKey',
@@ -83,7 +83,8 @@ const passwordLock = computedField(
 )
 
 /**
- * The credentials of an identity and the time of its last use, as the identity's detail shows them.
+ * The credentials, open enrollments and password lockout of an identity, and the time when it was
+ * last seen, as the identity's detail shows them.
  */
 export const identityCredentialFields = {
   authenticators: ownAuthenticators,

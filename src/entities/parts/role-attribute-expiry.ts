@@ -4,8 +4,8 @@ import { expirySchema } from './expiry.ts'
 
 /**
  * Expiry times of role attributes in a request body, by attribute. Null removes the expiry time of
- * an attribute. A PATCH leaves the expiry times of all other attributes unchanged; a PUT leaves
- * only those unchanged that have already passed.
+ * an attribute. A PATCH leaves the expiry times of all other attributes unchanged; a PUT with this
+ * member leaves only those unchanged that have already passed.
  */
 export const roleAttributeExpirySchema = {
   type: 'object',

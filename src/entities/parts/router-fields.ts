@@ -76,7 +76,9 @@ export const commonRouterFields = {
    * If the list is not empty, the router's server certificate may contain only these hosts and
    * loopback names; the list may name hosts of other routers and of controllers. If it is empty,
    * the certificate may contain the hosts in the router's enrollment request, except hosts of other
-   * routers, hosts of controllers and wildcards. Only administrators can set this field.
+   * routers, hosts of controllers and wildcards. Through the API, only administrators can set this
+   * field. If it is empty when a migrated router adopts its certificate, a controller sets it to
+   * the hosts in that certificate, except loopback names and hosts of controllers.
    */
   allowedNames: textListField(hosts),
   /** Hosts in the router's server certificate, each normalized. */
@@ -129,7 +131,7 @@ export const routerVersionField = computedField(
     shown: 'whenSet',
   },
 )
-/** Names of the router's capabilities that clients use. */
+/** Names of those capabilities of the router that concern clients. */
 export const capabilityNamesField = computedField(
   { from: 'routerStatus', shows: 'capabilities' },
   { type: 'array', items: textSchema },
@@ -159,8 +161,8 @@ export const routerFingerprintFieldRules = {
 } as const
 
 /**
- * Any router, as `/routers` and `/transit-routers` show it; routers that other APIs created count
- * as enrolled.
+ * Any router, as `/routers` and `/transit-routers` show it; routers that were created at
+ * `/edge-routers` or through the fabric API count as enrolled (`isVerified`).
  */
 export const anyRouterFields = {
   ...commonRouterFields,

@@ -8,7 +8,7 @@ export const precedenceSchema = { type: 'string', enum: precedenceNames } as con
 const idSchema = { type: 'string', maxLength: 128 } as const
 export const terminatorBounds = { addressCharactersMax: 1024, secretCharactersMax: 4096 } as const
 
-/** Fields of a terminator that every API shows. */
+/** Fields of a terminator that the management API and the fabric API have in common. */
 export const terminatorFields = {
   /**
    * The code that prepares the command derives these fields from `service` and `router` in the

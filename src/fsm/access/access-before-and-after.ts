@@ -35,7 +35,7 @@ export class AccessBeforeAndAfter {
   readonly overrides: KindChangesById<'serviceConfig'>
   readonly identities: KindChangesById<'identity'>
   /**
-   * Whether any posture check exists. Without posture checks, the details of services list no
+   * Whether any posture check exists. Without posture checks, the details of services name no
    * policies.
    */
   readonly hasChecks: Readonly<Record<BeforeOrAfter, boolean>>
@@ -158,8 +158,8 @@ export class AccessBeforeAndAfter {
   }
 
   /**
-   * Configs of an unchanged service that the identity sees, by type name. Overrides by the identity
-   * replace the configs of the service.
+   * JSON of the configs of an unchanged service that the identity sees, by type name. The
+   * identity's overrides replace the service's configs of the same type.
    */
   configsShown(identityId: string, service: Service, side: BeforeOrAfter): string {
     const shown = new Map<string, string>()

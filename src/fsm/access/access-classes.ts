@@ -219,8 +219,9 @@ export class AccessClasses {
   }
 
   /**
-   * Applies a plan. `onBecame` is called for each access class whose members all move to the same
-   * new class, once they belong to that class.
+   * Applies a plan. `onBecame` is called for an access class whose members all move to a class that
+   * did not exist before, once they belong to that class; if several access classes move to the
+   * same new class, only for the first one.
    */
   commit(
     { entered, left, moves }: AccessClassChanges,

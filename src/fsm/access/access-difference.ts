@@ -38,7 +38,10 @@ export interface PairChanges {
   page(offset: number, limit: number): readonly (readonly [left: string, other: string])[]
 }
 
-/** A service policy that exists before and after the writes, with different posture checks. */
+/**
+ * A service policy that exists before and after the writes. The writes change which posture checks
+ * it requires, or what these checks require.
+ */
 export interface PostureCheckChanges {
   readonly policyId: string
   readonly given: readonly string[]

@@ -78,7 +78,8 @@ export class AccessIndex implements DerivedIndex {
   /**
    * Applies the changes recorded since the last call. `onJudged` receives their effects before the
    * classes are updated, and may return a function, which is called after the update. Neither
-   * function may write a record that grants access.
+   * function may write a record that grants access. `onJudged` is not called if nothing has
+   * changed, or if only services that no policy selects have changed.
    */
   settle(onJudged: (judgement: AccessEffects) => (() => void) | null = () => null): void {
     if (this.#writes.isEmpty) return

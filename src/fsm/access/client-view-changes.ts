@@ -30,7 +30,10 @@ export interface AccessClassTransition {
    * members in the set.
    */
   moved: 'all' | Set<string>
-  /** True if a policy stopped selecting the members, or grants other rights than before. */
+  /**
+   * True if a policy stopped selecting the members, or if the entry changed the type, services or
+   * posture checks of a policy that selects them.
+   */
   hasLost: boolean
 }
 
@@ -39,11 +42,12 @@ function policiesAfter({ from, move }: AccessClassTransition): ReadonlySet<strin
 }
 
 /**
- * Finds the active identities whose client view changes with a log entry. The view changes if a
- * service appears, disappears or is written; if the identity's rights on it or the config shown to
- * it change; or (if posture checks exist) if the policies that link the identity to it, or their
- * checks, change. The search starts at the changed records, before the classes are updated, and
- * examines no other views. A result that holds for a group is recorded once for the group.
+ * Finds the active identities whose client view changes with a log entry. The view changes if one
+ * of its services appears, disappears or is written; if the identity's rights on one of them, or
+ * the config of one of them that the identity sees, change; or (if posture checks exist) if the
+ * policies that link the identity to one of them, or the posture checks of these policies, change.
+ * The search starts at the changed records, before the classes are updated, and examines no other
+ * views. A result that holds for a group is recorded once for the group.
  */
 export class ClientViewChanges {
   readonly #state: State
@@ -103,8 +107,8 @@ export class ClientViewChanges {
   }
 
   /**
-   * Marks the views of all identities that one of the policies selects as changed; `side`: whether
-   * it selects them before or after the changes.
+   * Marks as changed the views of all identities that one of the policies selects; `side`: whether
+   * the policies select them before or after the changes.
    */
   #moveAll(policies: Iterable<ServicePolicy>, side: BeforeOrAfter): void {
     for (const { id } of policies) {

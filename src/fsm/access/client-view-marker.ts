@@ -14,8 +14,8 @@ function markOf(state: State, id: string): AccessMark | undefined {
 }
 
 /**
- * Log time of the last change to the client view (the services that a client sees) of an active
- * identity; 0: none since the identity opened its first current session.
+ * Log time of the last stored change to the client view (the services that a client sees) of an
+ * active identity; 0: no change is stored. The change may be older than the identity's sessions.
  */
 function movedAt(state: State, identityId: string, key: string): number {
   const own = markOf(state, ofIdentity(identityId))
@@ -114,8 +114,8 @@ export class ClientViewMarker {
   }
 
   /**
-   * Writes a mark for one identity. The mark is later than any earlier mark of the identity's
-   * access class, so it takes precedence.
+   * Writes a mark for one identity. The mark keeps its index, so that the marks of the identity's
+   * access class that counted before still count.
    */
   #moveAlone(id: string): void {
     const own = markOf(this.#state, ofIdentity(id))
@@ -137,8 +137,8 @@ export class ClientViewMarker {
 }
 
 /**
- * Time that the operation `service-updates` returns: the last change of the identity's view, or the
- * creation of the session.
+ * Time that the operation `service-updates` returns: the last change of the identity's view or the
+ * creation of the session, whichever is later.
  */
 export function servicesChangedAtMs(
   state: State,

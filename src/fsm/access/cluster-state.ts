@@ -1,5 +1,5 @@
 import { AccessIndex } from './access-index.ts'
-import { PendingExpiryIndex, kindsWithExpiry } from '../expiry/pending-expiries.ts'
+import { PendingExpiryIndex, kindsWithAccessExpiry } from '../expiry/pending-expiries.ts'
 import { State } from '../records/state.ts'
 
 /** The replicated state with the indexes about access that are derived from it. */
@@ -12,7 +12,7 @@ export class ClusterState extends State {
     this.access = new AccessIndex(this)
     this.follow(this.access)
     this.ends = new PendingExpiryIndex(this)
-    this.follow(this.ends, kindsWithExpiry)
+    this.follow(this.ends, kindsWithAccessExpiry)
   }
 
   override layer(writesMax: number): ClusterState {

@@ -11,7 +11,10 @@ import type { State } from '../records/state.ts'
  * expiries, a policy would grant the right.
  */
 export interface ExpiredGrants {
-  /** Expired policies that select both records, in id order. */
+  /**
+   * Expired policies that select both records, in id order; expired role attributes of the identity
+   * count as if it still had them.
+   */
   readonly policies: readonly ServicePolicy[]
   /** Expired role attributes of the identity with which a policy would select the identity. */
   readonly attributes: readonly { readonly attribute: string; readonly atMs: number }[]

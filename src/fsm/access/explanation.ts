@@ -194,7 +194,10 @@ function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): 
   return { policy, roles: Object.fromEntries(roles) as LinkingPolicy['roles'] }
 }
 
-/** The policies of one kind that link the record to any of the common routers. */
+/**
+ * The policies of one kind that link the record to any of the first `explainedRoutersMax` common
+ * routers.
+ */
 function routerPolicies(
   state: State,
   kind: 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy',

@@ -6,8 +6,8 @@ import { matchesRoles, recordRoleAttributes } from '../records/roles.ts'
 
 export const nearestPolicyLimits = {
   /**
-   * Maximum policies that are compared to find the nearest one, among those that select the
-   * identity and among those that select the service.
+   * Maximum policies that are compared to find the nearest one: this many of those that select the
+   * identity, and this many of those that select the service.
    */
   comparedPoliciesMax: 200,
 } as const
@@ -61,8 +61,8 @@ function lackCount({ identityLacks, serviceLacks }: NearestPolicy): number {
 }
 
 /**
- * Role attributes that a record lacks for a role list to select it; null if the list contains only
- * IDs.
+ * Role attributes that a record lacks for a role list to select it; null if the list contains no
+ * role attribute.
  */
 function lackingAttributes(
   record: EntityRecord,

@@ -162,7 +162,10 @@ function movedIds(
   return new Set(moved)
 }
 
-/** Service policies that exist before and after the writes, with different posture checks. */
+/**
+ * Service policies that exist before and after the writes, if the writes change which posture
+ * checks they require, or what these checks require.
+ */
 function checkChanges(
   before: State,
   after: State,

@@ -18,7 +18,10 @@ import {
 export const previewLimits = {
   /** Maximum number of records that the writes in one preview and their consequences may change. */
   previewWritesMax: 10_000,
-  /** Maximum number of IDs that one preview reads from the indexes of the access rules. */
+  /**
+   * Maximum cost of one preview; above that: 400 COULD_NOT_VALIDATE. Each ID that the preview reads
+   * from an index or compares costs about one unit.
+   */
   previewWorkMax: 4_000_000,
 } as const
 
@@ -235,7 +238,10 @@ export class RelationChangeFinder {
     return this.#policies(this.#before, [...found].sort())
   }
 
-  /** Adds one token for all policies that select the same records on the right side. */
+  /**
+   * Adds at most one token for each group of policies that have the same role list for the right
+   * side.
+   */
   *#addTokens(
     tokens: Token[],
     of: Token['of'],

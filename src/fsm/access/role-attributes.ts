@@ -34,8 +34,8 @@ export interface RoleCounts {
 }
 
 /**
- * The records that have a role attribute, and the policies that use the attribute: ids by the
- * plural name of their kind.
+ * A page of role attributes, each with the records that have it and the policies that use it: ids
+ * by the plural name of their kind.
  */
 export interface RoleAttributeUsage extends Page {
   readonly rows: readonly {
@@ -44,7 +44,7 @@ export interface RoleAttributeUsage extends Page {
   }[]
 }
 
-/** Entity of a row in a role attribute list. These rows are not stored. */
+/** Descriptor of the rows in a list of role attributes. These rows are not stored. */
 const rows = defineEntity({
   name: 'roleAttribute',
   plural: 'roleAttributes',
@@ -53,7 +53,7 @@ const rows = defineEntity({
   symbols: [],
 })
 /**
- * Filters and sort orders can name the attribute `id` or `name`; OpenZiti's console sorts by
+ * In filters and sort orders, both `id` and `name` mean the attribute; OpenZiti's console sorts by
  * `name`.
  */
 const shownSymbols: Entity<string> = {
@@ -99,7 +99,7 @@ export function listRoleAttributes(state: State, kind: Entity, query: ListQuery)
   return pageOf(heldAttributes(state, kind), query)
 }
 
-/** Number of attributes after which the function yields, so that other work can run. */
+/** Number of attributes after which `countRoles` yields, so that other work can run. */
 const turnAttributes = 2000
 
 /**

@@ -73,8 +73,8 @@ export interface RouterOverlap {
 }
 
 /**
- * The edge routers that both the identity and the service may use; circuits between them need at
- * least one such router.
+ * Finds the edge routers that the identity may use, that the service may use, and that both may
+ * use. A circuit from the identity to the service needs at least one common router.
  */
 export function findRouterOverlap(
   state: State,

@@ -29,8 +29,8 @@ interface ActorRights {
 const withoutIdentity: ActorRights = { authority: 'full', held: [] }
 
 /**
- * Kinds whose records belong to an identity (`identityId`). Callers who can write such a record
- * could act as that identity or change what it receives.
+ * Kinds of records that belong to an identity (`identityId`) and that matter for its security: a
+ * caller who can write such a record could act as the identity, or change what it receives.
  */
 export const identityOwnedKinds: ReadonlySet<string> = new Set([
   'authenticator',
@@ -78,11 +78,11 @@ const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
 ])
 
 /**
- * Commands that are refused for every session. RESTORE_… and LOG_TIME_RESET replace all records, or
- * set the time by which sessions and tokens expire; only the host user of a controller causes them.
- * ACCESS_REVOKE follows the removal of a compromised controller. Controllers send CERTIFICATE_ADOPT
- * and PASSWORD_REHASH for a client that has proved its credential but has no session yet, and
- * ACCESS_END and ROUTER_PRESENCE on their own initiative.
+ * Commands that are refused for every session. The RESTORE_… commands replace records of most
+ * kinds, and LOG_TIME_RESET sets the time by which sessions and tokens expire; only the host user
+ * of a controller causes them. ACCESS_REVOKE follows the removal of a compromised controller.
+ * Controllers send CERTIFICATE_ADOPT and PASSWORD_REHASH for a client that has proved its
+ * credential but has no session yet, and ACCESS_END and ROUTER_PRESENCE on their own initiative.
  */
 // @guard access-after-a-compromise--actor, log-time-of-an-attacker--session
 // @guard hashes-of-a-migrated-network--session
@@ -132,8 +132,9 @@ function ownerOf(kind: KindName, record: JsonObject): string | undefined {
 }
 
 /**
- * Whether a record belongs to a privileged identity, or to a router whose permitted names let it
- * impersonate a controller. A caller who knows the record's secrets could gain this access.
+ * Whether a record belongs to a privileged identity, or is the enrollment of a router with
+ * permitted names, which may let the router impersonate a controller. A caller who knows the
+ * record's secrets could gain this access.
  */
 export function isOwnedByPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
@@ -149,8 +150,8 @@ function enrolledRouterOf(records: Records, enrollment: JsonObject): JsonObject 
 }
 
 /**
- * Whether an administrator permitted names for the router's certificate. The permitted names may be
- * the names of a controller.
+ * Whether the router has permitted names (`allowedNames`) for its certificate. An administrator may
+ * permit even the names of a controller.
  */
 export function hasPermittedNames(router: JsonObject | undefined): boolean {
   return namesOf(router).length > 0
@@ -221,8 +222,8 @@ function isHeld(held: readonly string[], permission: string): boolean {
 }
 
 /**
- * Whether an identity gains a right with a write. A caller with limited rights who could act on the
- * identity before may then not act on it after the write.
+ * Whether an identity gains a right with a write. If so, a caller with limited rights who could act
+ * on the identity before the write may be refused afterwards.
  * @param before undefined for a new identity.
  */
 export function gainsRights(before: JsonObject | undefined, after: JsonObject): boolean {

@@ -11,7 +11,7 @@ const disclosingKinds: ReadonlySet<string> = new Set(['enrollment'])
 
 /**
  * Whether the detail of a record contains a secret with which the reader could act as an identity
- * with more rights.
+ * with more rights, or enroll a router with permitted names.
  */
 export function disclosesAdminSecret(
   records: Pick<State, 'get'>,
@@ -40,7 +40,7 @@ export function scopeWithoutAdminSecrets(
   return new SetScope(shown)
 }
 
-/** Whether callers that are not administrators get a different detail of the record. */
+/** Whether callers that are not administrators may get a different detail of the record. */
 export function hasSecretsHiddenFromNonAdmin(kind: KindName, record: EntityRecord): boolean {
   // @guard enrollments-read-before-a-promotion--shown
   return kind === 'identity'

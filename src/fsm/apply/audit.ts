@@ -24,11 +24,17 @@ export interface AuditedWrite {
   readonly action: 'create' | 'replace' | 'patch' | 'delete'
   readonly entity: string
   readonly id: string
-  /** Names of the changed fields; empty for a creation or a deletion. */
+  /**
+   * Names of the changed fields, or of the given fields if the update was refused; empty for a
+   * creation or a deletion.
+   */
   fields: readonly string[]
 }
 
-/** Commands that controllers send repeatedly to maintain the state; they are not audited. */
+/**
+ * Commands that controllers send repeatedly, for maintenance or as parts of a restore; they are not
+ * audited.
+ */
 const unaudited: ReadonlySet<number> = new Set([
   CommandKind.SESSION_TOUCH,
   CommandKind.INTEGRITY_CLAIM,
@@ -39,8 +45,9 @@ const unaudited: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Commands that are audited only if they write a record. Records of every log-in attempt would fill
- * the audit log; an attempt that locks a password writes a record and is audited.
+ * Commands that are audited only if they list a write for the audit record (`touched`). Records of
+ * every log-in attempt would fill the audit log; only an attempt that locks a password, or causes a
+ * pause, lists a write.
  */
 const recordedWhenWritten: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,

@@ -45,9 +45,9 @@ export function toAuditedChange({ kind, id, before, after }: RecordChange): Audi
 }
 
 /**
- * The changes of one entry as text: a list that begins with the change of the main record. If some
- * changes do not fit, the list ends with their number; if none fits, the text is
- * `TOO_LARGE_CHANGE`.
+ * The changes of one entry as text: a list that begins with the change of the main record, if that
+ * record has changed. If some changes do not fit, the list ends with their number; if none fits,
+ * the text is `TOO_LARGE_CHANGE`.
  */
 export function formatAuditedChanges(changes: readonly RecordChange[], mainId: string): string {
   if (changes.length === 0) return ''

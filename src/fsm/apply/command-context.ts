@@ -29,7 +29,10 @@ export interface CompletedWrite<R extends EntityRecord = EntityRecord> {
 export interface WriteConsequences {
   readonly state: State
   readonly context: CommandContext
-  /** Writes a whole record. The log entry determines its base fields. */
+  /**
+   * Writes a whole record. The log entry determines its base fields, but an existing record keeps
+   * `createdAt`.
+   */
   put(kind: KindName, id: string, fields: Readonly<Record<string, Json>>): void
   /**
    * Removes a record and its dependents; does nothing if the record does not exist. The rules for
@@ -78,7 +81,10 @@ export interface CommandContext {
    * permissions it also has.
    */
   readonly held: readonly string[]
-  /** Records that the entry has written for its caller; they appear in the audit record. */
+  /**
+   * Records that the entry writes for its caller, or would have written if it had not been refused;
+   * they appear in the audit record.
+   */
   readonly touched: AuditedWrite[]
   /** Returns the rules of a kind in addition to its schema, and the consequences of its writes. */
   readonly rulesOf: (kind: KindName) => KindRules
@@ -86,7 +92,7 @@ export interface CommandContext {
 
 /**
  * `full`: an administrator, a session that acts on its own identity, the system, or a caller with
- * an enrollment credential. `limited`: an identity with permissions, which cannot act on identities
- * with more rights.
+ * another credential, such as an enrollment token or a router's certificate. `limited`: an identity
+ * with permissions, which cannot act on identities with more rights.
  */
 export type CommandAuthority = 'full' | 'limited'

@@ -44,8 +44,9 @@ export function parseFields(json: Uint8Array): JsonObject {
 }
 
 /**
- * Removes fields that cannot be written at the current feature level. A proposer therefore cannot
- * set a read-only field, or a field that some voter does not know.
+ * Removes read-only fields, unknown fields, and fields that cannot be written at the current
+ * feature level. A proposer therefore cannot set a read-only field, or a field that some voter does
+ * not know.
  */
 function writable(
   entity: Entity,
@@ -128,7 +129,10 @@ function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): O
   return null
 }
 
-/** POST: creates a record with the given fields; all other fields get their zero value. */
+/**
+ * POST: creates a record with the given fields. All other fields get their zero value, except the
+ * field that defines the scope of the kind.
+ */
 export function createEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return insert(state, fromBinary(EntityWriteSchema, payload), context)
 }
@@ -240,8 +244,9 @@ function update(
 }
 
 /**
- * PUT: sets every writable field to the given value or to its zero value. Read-only fields, and
- * fields that are fixed at creation, stay unchanged.
+ * PUT: sets every field that is always settable to the given value or to its zero value. A field
+ * that the proposer sets stays unchanged if the command omits it; read-only fields, and fields that
+ * are fixed at creation, always stay unchanged.
  */
 export function replaceEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, false)

@@ -36,7 +36,8 @@ export function unprintableFieldsRefusal(
 }
 
 /**
- * Refusal of a name with unprintable characters; null if the name is printable.
+ * Refusal of a name with unprintable characters; null if the name is printable, or if the feature
+ * level is too low to refuse it.
  * @param field name of the field with the text.
  */
 export function unprintableNameRefusal(

@@ -107,9 +107,9 @@ function strip(
 }
 
 /**
- * Removes a record, removes its id from the lists that reference it, and removes its dependents.
- * The caller must already have checked the references that forbid the deletion
- * (`blockingReferenceRefusal`).
+ * Removes a record. Removes its id from the fields that reference it with the effect `strip`, and
+ * the records that reference it with the effect `cascade`. The caller must already have checked the
+ * references that forbid the deletion (`blockingReferenceRefusal`).
  */
 export function removeWithReferences(
   state: State,
@@ -157,8 +157,8 @@ interface Dangling {
 }
 
 /**
- * Removes a dangling reference from a record, with the same effect as a deletion of the referenced
- * record would have had.
+ * Removes a dangling reference from a record, or the record itself if the reference has the effect
+ * `cascade`. Refused if a required reference would become empty, or if its default does not exist.
  */
 export function detachReference(
   state: State,

@@ -15,8 +15,8 @@ const SAID_FROM_LEVEL = 2
 
 /**
  * Whether the session's client may use routers, which see the session's token. A client whose
- * identity has rights may use routers only if the token is useless without the private key of the
- * session's certificate.
+ * identity has rights may use routers only with a session of the client API whose token is useless
+ * without the private key of the session's certificate.
  */
 export function canUseRouters(session: ApiSession, identity: Identity | undefined): boolean {
   const { api } = session
@@ -28,7 +28,7 @@ export function canUseRouters(session: ApiSession, identity: Identity | undefine
 
 /**
  * Whether a session's token is useless without a private key: the key of the certificate that
- * opened the session, or of a certificate that was issued during the log-in.
+ * opened the session, or of a certificate that was requested during the log-in.
  */
 export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession): boolean {
   // @guard oidc/session-keys--bound
@@ -37,7 +37,8 @@ export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession):
 
 /**
  * Whether the session is not yet bound to an API. A log-in with OIDC opens no session at an API;
- * the session is bound to the API that it uses first.
+ * the session is bound to the API that it uses first. False for a session without an OIDC client,
+ * even if it records no API.
  */
 export function isNotBoundToApi({ api, clientId }: ApiSession): boolean {
   // @guard oidc/code-flow--first-use
@@ -45,8 +46,9 @@ export function isNotBoundToApi({ api, clientId }: ApiSession): boolean {
 }
 
 /**
- * Whether APIs other than the client API accept the session. If a session does not record its API,
- * and its client has a certificate, routers may know its token, so these APIs refuse the session.
+ * Whether APIs other than the client API accept the session. From feature level 2, they refuse a
+ * session that does not record its API and whose client has a certificate, because routers may know
+ * its token.
  */
 export function isAcceptedByManagement(records: Records, session: ApiSession): boolean {
   // @guard sessions-at-a-stolen-router--manages
@@ -57,8 +59,8 @@ export function isAcceptedByManagement(records: Records, session: ApiSession): b
 
 /**
  * Whether a client may use the session at the client API with the given certificate. Routers know
- * the tokens of their clients, so a session that is bound to a key can be used only with the
- * certificate of that key.
+ * the tokens of their clients, so a session that is bound to a key can be used only with one of its
+ * certificates (`sessionCertificateFingerprints`).
  * @param fingerprint fingerprint of the certificate whose private key the client has proved; null:
  * none.
  */

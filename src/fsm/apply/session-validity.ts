@@ -103,8 +103,9 @@ export function endSessionsReferencing(
 }
 
 /**
- * Ends the sessions that a changed record makes invalid. Otherwise the controllers would only
- * refuse the requests of these sessions, and routers would keep their circuits open.
+ * Ends the sessions that a changed record makes invalid (from feature level 2). Otherwise the
+ * controllers would only refuse the requests of these sessions, and routers would keep their
+ * circuits open.
  */
 export function endSessionsInvalidatedBy(
   consequences: WriteConsequences,

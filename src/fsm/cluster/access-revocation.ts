@@ -10,8 +10,8 @@ import type { State } from '../records/state.ts'
 import { revokePendingJoins } from './join-tickets.ts'
 
 /**
- * Maximum number of withdrawn enrollments that the entry's audit record lists; there is an event
- * for each.
+ * Maximum number of withdrawn enrollments that the entry's audit record lists; events report all of
+ * them.
  */
 const TOUCHED_MAX = 100
 

@@ -12,10 +12,8 @@ import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 const ACTION = /^[a-z][a-z-]{0,63}$/
 const OUTCOME = /^(?:requested|done|[A-Z][A-Z0-9_]{0,63})$/
 
-/**
- * Applies a command that changes no record: the log entry itself records the action and its actor.
- */
-export function applyRecordActionCommand(_state: State, payload: Uint8Array): Outcome {
+/** Applies a command that changes no record: its audit record contains the action and the actor. */
+export function applyClusterActionCommand(_state: State, payload: Uint8Array): Outcome {
   const { action, target, outcome } = fromBinary(ClusterActionSchema, payload)
   if (!ACTION.test(action))
     return fieldFaultOutcome({ field: 'action', reason: 'action is not usable' })

@@ -26,7 +26,7 @@ export type IntegrityRepair =
       readonly missingId: string
     }
 
-/** A fault in derived data, with its repair. */
+/** A fault in an index, a digest or a reference, with its repair. */
 export interface IntegrityFinding {
   readonly description: string
   readonly repair: IntegrityRepair
@@ -51,7 +51,7 @@ export class IntegrityScan {
   }
 
   /**
-   * Checks a limited number of records.
+   * Checks a limited number of records and index entries.
    * @returns false when everything was checked.
    */
   step(): boolean {

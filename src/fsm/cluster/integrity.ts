@@ -62,8 +62,8 @@ export function startIntegrityRun(
 }
 
 /**
- * Assigns an integrity run to the controller that carries it out. A run that is already assigned is
- * refused, because a new leader cannot continue the run of its predecessor.
+ * Assigns an integrity run to the controller that carries it out. Refused if the run is already
+ * assigned, because a new leader cannot continue the run of its predecessor.
  */
 export function assignIntegrityRun(
   state: State,
@@ -118,8 +118,8 @@ export function rebuildTable(state: State, payload: Uint8Array): Outcome {
 }
 
 /**
- * Repairs one reference to a missing record, in the same way as the deletion of that record would
- * have changed it.
+ * Removes one reference to a missing record (`detachReference`); refused if the reference is no
+ * longer dangling.
  */
 export function detachMissingReference(
   state: State,

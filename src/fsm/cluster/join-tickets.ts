@@ -23,7 +23,7 @@ import {
   notFoundOutcome,
   refusedOutcome,
 } from '../apply/outcome.ts'
-import { removeWrappedSecrets, missingSecretReason, addWrappedSecrets } from './secret.ts'
+import { removeWrappedSecrets, missingSecretRefusal, addWrappedSecrets } from './secret.ts'
 
 /** Limits for the records that joining controllers cause in the state. */
 export const joiningLimits = {
@@ -130,9 +130,9 @@ export function revokeTicket(state: State, payload: Uint8Array): Outcome {
 }
 
 /**
- * Uses a ticket to admit a controller. The signature and the request were verified before the
- * proposal. This function checks again everything that can have changed since: of two controllers
- * with the same ticket or id, the first in the log is admitted.
+ * Uses a ticket to admit a controller. The certificate request and its signature were verified
+ * before the proposal. This function checks again everything that can have changed since: of two
+ * controllers with the same ticket or id, the first in the log is admitted.
  */
 export function redeemTicket(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TicketRedeemSchema, payload)
@@ -152,7 +152,7 @@ export function redeemTicket(state: State, payload: Uint8Array, context: Command
   }
   const taken = takenRefusal(state, known, message)
   if (taken !== null) return taken
-  const missing = missingSecretReason(state, message.nodeId, message.secrets, context)
+  const missing = missingSecretRefusal(state, message.nodeId, message.secrets, context)
   if (missing !== null) return missing
   admit(state, message, ticket?.isVoter === true, context)
   if (ticket !== undefined) {
@@ -206,8 +206,9 @@ function ticketRefusal(
 }
 
 /**
- * Refusal if the id, key or store of the controller is already known in another combination. The
- * three belong together permanently, so another combination is a mistake or an attack.
+ * Refusal if the id, key or store of the controller is already known in another combination, or if
+ * the cluster has too many controllers. Id, key and store belong together permanently, so another
+ * combination is a mistake or an attack.
  */
 function takenRefusal(
   state: State,

@@ -93,7 +93,10 @@ function moveBack(state: State, targetMs: number, revision: number): void {
   }
 }
 
-/** The shifted end of a period. The length of the period stays the same. */
+/**
+ * The end of a period after the reset. If the period began after the new log time, the end is
+ * shifted with the begin, so that the length stays the same.
+ */
 function lasting(fromMs: number | null, toMs: number | null, targetMs: number): number | null {
   return fromMs === null || toMs === null || fromMs <= targetMs ? toMs : toMs - (fromMs - targetMs)
 }

@@ -12,8 +12,8 @@ import type { NormalizedRecord } from '../records/record-blocks.ts'
 /**
  * Kinds that a restore does not replace: join tickets, admissions and shared secrets of the
  * controllers, revocations, the log-time reset, announced expiries of access, and the last
- * integrity run. Restoring them would admit revoked controllers or accept revoked tokens. Identity
- * types belong to the feature level, and backups contain no others.
+ * integrity run. Restoring admissions or revocations would admit removed controllers or accept
+ * revoked tokens. Identity types belong to the feature level, and backups contain no others.
  */
 const keptKinds: ReadonlySet<KindName> = new Set<KindName>([
   'accessEnd',
@@ -126,8 +126,8 @@ function withdrawReadEnrollments(
 }
 
 /**
- * Fields whose value after a restore must differ from the backup: used recovery codes, the current
- * encryption of a factor, and updated schemas; null: none.
+ * Fields that a restore does not take unchanged from the backup: the used codes and the current
+ * encryption of a second factor, and updated schemas; null: none.
  */
 function changedByNow(
   state: State,
@@ -139,8 +139,9 @@ function changedByNow(
 }
 
 /**
- * The MFA fields after a restore: recovery codes that were used since the backup remain used, and
- * the factor remains encrypted with the current key.
+ * MFA fields that a restore does not take from the backup; null if the identity now has no factor,
+ * or one with another secret. Codes that were used since the backup remain used. Unless the
+ * recovery codes were replaced since, the factor remains encrypted with the current key.
  */
 function spentSince(state: State, restored: Mfa): Record<string, Json> | null {
   const now = state.get('mfa', restored.id)

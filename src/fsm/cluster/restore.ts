@@ -123,7 +123,7 @@ function notStaged(): Outcome {
 export function endRestore(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(RestoreEndSchema, payload)
   const { staged } = state
-  // The command repeats the end of a restore that took effect or was dropped.
+  // The restore has taken effect: the command repeats its end, or would drop it too late.
   // @guard restore-takes-effect-once, 44-restore-takes-effect-twice:2
   if (message.id === staged.lastId) return acceptedOutcome(message.id)
   if (staged.head?.id !== message.id)

@@ -75,10 +75,10 @@ function find(
 }
 
 /**
- * Reason why a controller cannot be admitted with these wrapped secrets; null when it can decrypt
- * every version that controllers still need.
+ * Refusal of a controller for which a wrapped secret is missing, or with too many of them; null if
+ * the controller can decrypt every version that controllers still need.
  */
-export function missingSecretReason(
+export function missingSecretRefusal(
   state: State,
   nodeId: string,
   given: readonly WrappedSecret[],
@@ -100,7 +100,7 @@ export function missingSecretReason(
 }
 
 /**
- * Stores the wrapped secrets that `missingSecretReason` has accepted. Entries for removed versions
+ * Stores the wrapped secrets that `missingSecretRefusal` has accepted. Entries for removed versions
  * are ignored.
  */
 export function addWrappedSecrets(
@@ -145,8 +145,8 @@ export function removeWrappedSecrets(
 /**
  * Makes the next version of a secret the current one. A version that a compromised controller knew
  * is removed immediately, regardless of the proposed overlap. Versions whose overlap has ended are
- * removed too. Only for the factor key, every version with which second factors are encrypted
- * stays.
+ * removed too. For the factor key, exactly the versions with which second factors are encrypted
+ * stay.
  */
 export function rotateSecret(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SecretRotateSchema, payload)

@@ -53,8 +53,8 @@ const isOneOf = (values: readonly string[], value: unknown): boolean =>
   typeof value === 'string' && values.includes(value)
 
 /**
- * Fault in the external ID claim after a patch was merged: its members may each be valid, but not
- * together with the stored ones.
+ * Fault in the external ID claim that would be stored. The members of a patch may each be valid,
+ * but not together with the stored members.
  */
 function claimFault(claim: ExternalIdClaim): FieldFault | null {
   const { index, location, matcher, matcherCriteria, parser, parserCriteria } = claim

@@ -18,7 +18,6 @@ export const enrollmentRules: KindRules<Enrollment> = {
 
 /**
  * Kinds of routers that can be enrolled, by the field of the enrollment that references the router.
- * A record of these kinds also references its enrollments.
  */
 const routerKinds = { edgeRouterId: 'edgeRouter', transitRouterId: 'transitRouter' } as const
 const routerFields = ['edgeRouterId', 'transitRouterId'] as const
@@ -115,7 +114,10 @@ function outstandingRefusal(state: State, after: Partial<Enrollment>): Outcome |
   return null
 }
 
-/** Removes the previous enrollment of a router, because a router has at most one. */
+/**
+ * Removes the other enrollments of a router when a new one is created, so that only the new token
+ * can enroll the router.
+ */
 function replaceOfRouter(
   { before, after }: CompletedWrite<Enrollment>,
   { state, remove }: WriteConsequences,

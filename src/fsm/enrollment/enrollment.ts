@@ -212,7 +212,7 @@ function enrollRouter(
   return certify(state, router, certificates, context, { enrolledBy: enrollmentTokenDigest(token) })
 }
 
-/** Replaces the stored certificate of a router with a new one. */
+/** Replaces the stored certificates of a router with new ones. */
 function certify(
   state: State,
   router: Router,
@@ -344,8 +344,8 @@ const noNext = {
 } as const
 
 /**
- * The acting router, if the certificate that it presented is its current certificate; otherwise
- * undefined.
+ * The acting router, if it is verified and not disabled, and presented its current certificate;
+ * otherwise undefined.
  */
 function routerInForce(
   state: State,

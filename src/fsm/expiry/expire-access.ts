@@ -113,8 +113,8 @@ function announceEnds(state: StateWithEnds, logTimeMs: number): Announcement {
       // past by log time.
       if (end.atMs - logTimeMs <= shorterMs) continue
       const record = state.get(end.kind, end.id)
-      // The record was last written when less than this time was left, so its author knows of the
-      // expiry.
+      // No notice if less than the lead time was left at the last write of the record, because its
+      // author knows of the expiry.
       if (record === undefined || record.updatedAt >= end.atMs - leadMs) continue
       notices.push(noticeOf('approaching', end, record.name))
     }

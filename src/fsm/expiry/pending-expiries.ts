@@ -15,8 +15,8 @@ export interface PendingExpiry {
 
 /** Digits of the latest time that RFC 3339 can write, in ms. */
 const TIME_DIGITS = 15
-/** Kinds of tables whose records can have expiry times. */
-export const kindsWithExpiry: ReadonlySet<KindName> = new Set(['servicePolicy', 'identity'])
+/** Kinds whose records can contain expiries of access. */
+export const kindsWithAccessExpiry: ReadonlySet<KindName> = new Set(['servicePolicy', 'identity'])
 
 function timeKey(atMs: number): string {
   return String(Math.max(0, Math.floor(atMs))).padStart(TIME_DIGITS, '0')
@@ -84,7 +84,7 @@ export class PendingExpiryIndex implements DerivedIndex {
 
   rebuild(): void {
     const found: string[] = []
-    for (const kind of kindsWithExpiry) {
+    for (const kind of kindsWithAccessExpiry) {
       for (const { record } of this.#state.table(kind).rows.values()) {
         for (const end of pendingExpiries(kind, record)) found.push(expirySortKey(end))
       }

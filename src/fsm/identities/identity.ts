@@ -40,7 +40,7 @@ export function disableIdentity(
   return acceptedOutcome(id)
 }
 
-/** Enables an identity again, and unlocks its passwords. */
+/** Enables an identity again, unlocks its passwords, and ends the pause after wrong TOTP codes. */
 export function enableIdentity(
   state: State,
   payload: Uint8Array,

@@ -45,7 +45,10 @@ export function countMfaAttempt(
 
 const tooMany = 'too many wrong codes were given; wait before the next attempt'
 
-/** Resets the count. Called when a code was correct, or when MFA was removed. */
+/**
+ * Resets the count. Called when a code was correct, when MFA was removed, and when the identity was
+ * enabled.
+ */
 export function deleteMfaAttempts(state: State, identityId: string): void {
   if (state.get('mfaAttempts', identityId) === undefined) return
   state.remove('mfaAttempts', identityId)

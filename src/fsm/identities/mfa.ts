@@ -154,10 +154,10 @@ function stepUse(
 }
 
 /**
- * Whether the session repeats the code with which it last passed the second factor, and the code
- * has not been used since. OpenZiti's SDKs request a TOTP token with the code of their log-in, and
- * a client repeats a request whose response was lost. The session gains nothing: the time at which
- * it passed the factor stays the same.
+ * Whether the session repeats the code with which it last passed the second factor, and no code of
+ * the identity has been used since. OpenZiti's SDKs request a TOTP token with the code of their
+ * log-in, and a client repeats a request whose response was lost. The session gains nothing: the
+ * time at which it passed the factor stays the same.
  */
 function isRepeated(
   { featureLevel }: State,

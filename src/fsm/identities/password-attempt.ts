@@ -55,8 +55,8 @@ export function countPasswordAttempt(
 const LOCKOUT = ['lockout'] as const
 
 /**
- * Resets the count. Called when the password was verified or replaced, or when an administrator
- * unlocked it.
+ * Resets the count. Called after a correct password or another log-in with the authenticator, when
+ * the identity is enabled, and when an administrator is recovered.
  */
 export function deletePasswordAttempts(state: State, authenticatorId: string): void {
   if (state.get('passwordAttempts', authenticatorId) === undefined) return

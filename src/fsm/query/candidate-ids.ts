@@ -127,8 +127,8 @@ function textOf(literal: Literal): string | null {
 }
 
 /**
- * Candidates for a comparison or `in`, by the values of an indexed field; null if no index contains
- * the field.
+ * Candidates for `=` or `in`, by the values of an indexed field; null for every other comparison,
+ * and if the index cannot find the value.
  */
 function byValues(table: Records, field: string, operation: Comparison): Candidates | null {
   if (operation.type === 'in') {
@@ -199,8 +199,7 @@ function ofOperation(table: Records, operation: Comparison, tables: Tables): Can
 }
 
 /**
- * The records whose flag is true; null if the flag has no index. The index contains only these
- * records, so a test for false has to scan the table.
+ * The records whose flag is true; null if the flag has no index. A test for false scans the table.
  */
 function ofFlag(table: Records, symbol: FilterSymbol): Candidates | null {
   const field = symbol.type === 'boolean' ? indexedField(table, symbol) : null

@@ -26,7 +26,7 @@ export interface PageBounds {
 /** The order of a list. Without an order, lists are sorted by id. */
 export interface ListOrder {
   readonly compare: RecordOrder
-  /** The first sort field if it is stored; otherwise null. */
+  /** The first sort field if it is a stored text field; otherwise null. */
   readonly field: string | null
   readonly isDescending: boolean
 }
@@ -43,8 +43,8 @@ export interface ListedRecords {
 
 /**
  * A page of the records that pass the test, and the number of all records that pass. `test` null:
- * all records pass. Each step does a limited part of the work. The candidates are copied before the
- * first step, so that later writes neither add nor repeat a record.
+ * all records pass. Each step does a limited part of the work. The first step copies the
+ * candidates, so that later writes neither add nor repeat a record.
  */
 export function* collectPage(
   table: Records,
@@ -66,8 +66,8 @@ export function* collectPage(
   }
   const isWhole = source.ids === table.ids
   const compare = order?.compare ?? (isWhole ? byId : null)
-  // The scan reads the records in the order of their creation, which is fast; in the order of ids,
-  // each record would cause a cache miss.
+  // The scan reads the records in the order in which the table holds them, which is fast; in the
+  // order of ids, each record would cause a cache miss.
   const records = isWhole ? recordsOf(table) : recordsNamed(table, source.ids)
   return yield* pick(records, test, compare, page, turns)
 }

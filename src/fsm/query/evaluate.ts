@@ -57,7 +57,7 @@ interface ValueReader {
 }
 
 /**
- * Compiles a checked query into closures for one response; the closures cache the results of
+ * Compiles a parsed query into closures for one response; the closures cache the results of
  * subqueries.
  * @throws {Problem} INVALID_FILTER for a type mismatch, INVALID_SORT_IDENTIFIER.
  */
@@ -99,7 +99,7 @@ export class QueryCompiler {
     }
   }
 
-  /** Compiles a symbol without an operator, which must be a boolean. */
+  /** Compiles a symbol without an operator, which must have the type `boolean` or `any`. */
   #flag(entity: Entity<string>, name: string): RecordPredicate {
     const { type, read } = this.#value(entity, requireSymbol(entity, name))
     if (type !== 'boolean' && type !== 'any')

@@ -76,8 +76,8 @@ function clampLimit(limit: number): number {
 }
 
 /**
- * Page of a list. `limit` and `skip` in the filter override the query parameters with the same
- * names.
+ * Page of a list. `limit` and `skip` in the filter override the query parameters `limit` and
+ * `offset`.
  */
 function pageOf(query: ListQuery, parsed: Query): PageBounds {
   const limit = parsed.limit === 'none' ? -1 : (parsed.limit ?? query.limit)

@@ -355,7 +355,7 @@ function foldRight(operands: readonly Expression[], joints: readonly ('and' | 'o
 
 /**
  * Parses a filter.
- * @throws {Problem} INVALID_FILTER with symbol, line and column.
+ * @throws {Problem} INVALID_FILTER; for a syntax error, with symbol, line and column.
  */
 export function parseQuery(text: string, charactersMax?: number): ParsedQuery {
   return new Parser(text, charactersMax).whole()

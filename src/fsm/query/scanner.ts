@@ -59,7 +59,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 /**
  * The error for an invalid filter.
- * @param detail the fault and its position, as a sentence without a period.
+ * @param detail the fault, with its position for a syntax error, as a sentence without a period.
  */
 export function invalidFilterProblem(detail: string): Problem {
   return new Problem('INVALID_FILTER', { detail })

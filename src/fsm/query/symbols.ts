@@ -8,7 +8,7 @@ import type { Literal, SortField } from './ast.ts'
 import { invalidFilterProblem } from './scanner.ts'
 import type { Comparison } from './value-tests.ts'
 
-/** Reads live data about a record, which the record itself does not contain. */
+/** Reads a live value about a record, which is computed and not read from a field. */
 export type LiveFieldReader = (record: EntityRecord, fact: LiveFilterField) => Json | undefined
 
 export type RecordOrder = (a: EntityRecord, b: EntityRecord) => number
@@ -43,7 +43,7 @@ function unknown(name: string): string {
 
 /**
  * The symbol with that name.
- * @throws {Problem} INVALID_FILTER for an unknown or hidden symbol.
+ * @throws {Problem} INVALID_FILTER for an unknown symbol.
  */
 export function requireSymbol(entity: Entity<string>, name: string): FilterSymbol {
   const symbol = find(entity, name)
@@ -98,7 +98,8 @@ function orderBy(entity: Entity<string>, field: SortField, readLive: LiveFieldRe
 
 /**
  * Compares records by the sort fields; equal records are ordered by id.
- * @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is unknown or has several values.
+ * @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is unknown, has several values, or
+ * has the type `any`.
  */
 export function sortComparator(
   entity: Entity<string>,

@@ -14,7 +14,7 @@ export const auditLimits = {
   recordsMax: 100_000,
   /** Maximum age of an audit record in log time, ms. */
   ageMsMax: 30 * 24 * 60 * 60_000,
-  /** Audit records per block. A block is stored and hashed as a whole. */
+  /** Maximum audit records per block. A block is stored and hashed as a whole. */
   blockRecords: 64,
   /**
    * If an actor has more than 1/`actorPartMax` of `recordsMax` records, or of

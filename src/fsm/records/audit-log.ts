@@ -196,8 +196,9 @@ export class AuditLog {
   }
 
   /**
-   * Loads a block written by `takeChanged`, in the order of the keys.
-   * @throws on a malformed block.
+   * Loads one block that `takeChanged` returned. The caller must load the blocks in ascending order
+   * of their keys.
+   * @throws on a malformed block, or on one that is out of order.
    */
   load(key: string, text: string): void {
     const lines = text.split('\n')
@@ -294,8 +295,8 @@ export class AuditLog {
   }
 
   /**
-   * Returns and clears the blocks that have not been written to the store; null for a removed
-   * block.
+   * Returns and clears the full blocks that have not been written to the store; null for a removed
+   * block. Also returns the last block, which is not full, if it contains a record.
    */
   takeChanged(): (readonly [string, string | null])[] {
     const changed = [...this.#changed]

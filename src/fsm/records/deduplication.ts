@@ -4,7 +4,7 @@ import { toHex } from '../../lib/text/to-hex.ts'
 import { digestLanes, type SetDigest } from './digest.ts'
 import { type DeduplicationRecord, DeduplicationRecords } from './deduplication-records.ts'
 
-/** Log time for which the outcome of a request ID is stored. */
+/** Log time for which callers can use a request ID; its outcome is stored at least as long. */
 export const requestIdRetentionMs = 15 * 60_000
 /**
  * Maximum time by which a caller's clock may be ahead of log time. Outcomes are stored for this
@@ -159,7 +159,7 @@ export interface StoredRequest {
   readonly atMs: number
   /** SHA-256 over the request, in hex. */
   readonly bodyHash: string
-  /** Log index at which the request first took effect. */
+  /** Log index of the entry that decided the request. */
   readonly index: number
   readonly outcome: Outcome
 }
@@ -317,7 +317,8 @@ export class RequestDeduplication {
   }
 
   /**
-   * Loads a record written by `remember`, in any order; call `loaded` at the end.
+   * Loads a record that `remember` returned. The records may be loaded in any order; the caller
+   * must call `loaded` after the last one.
    * @throws on a malformed record.
    */
   load(key: string, value: string): void {
@@ -368,8 +369,8 @@ export class RequestDeduplication {
 }
 
 /**
- * Whether a request body belongs to a stored outcome. The hash of the body is not stored; instead,
- * the stored digest of the outcome includes it.
+ * Whether a request body belongs to a stored outcome. The hash of the body is not kept in memory;
+ * instead, the digest of the stored record includes it.
  */
 function isOf(
   key: string,

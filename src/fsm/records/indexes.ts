@@ -43,9 +43,9 @@ function rangedFields(entity: Entity<string>): ReadonlySet<string> {
 }
 
 /**
- * Indexes for one kind of record, as its descriptor declares: unique values, and ids by element.
- * The index also keeps the values of filterable text fields sorted, at about 12 bytes per distinct
- * value (including unused space in chunks).
+ * Indexes for one kind of record, as its descriptor declares: unique values, ids by element, and
+ * the sorted values of those indexed text fields that filters may use. The sorted values take about
+ * 12 bytes per distinct value (including unused space in chunks).
  */
 export class Indexes {
   readonly #unique = new Map<string, Map<string, string>>()

@@ -2,7 +2,10 @@ import type { StateStore } from '../../ports/state-store.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknownError } from '../../ports/feature-level.ts'
 import type { State } from './state.ts'
 
-/** The records of a store do not match its digests: the store is damaged and must not be used. */
+/**
+ * The records of a store do not match its digests, or cannot be read: the store is damaged and must
+ * not be used.
+ */
 export class StateDamagedError extends Error {
   override readonly name = 'StateDamagedError'
 }

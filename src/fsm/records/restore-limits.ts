@@ -10,10 +10,7 @@ export const restoreLimits = {
    * socket in one request, encoded as base64.
    */
   chunkBytesMax: 44 * 1024,
-  /**
-   * Maximum bytes of all chunks, which every controller holds in memory until the records are
-   * replaced.
-   */
+  /** Maximum bytes of all chunks, which every controller holds in memory until the restore ends. */
   stagedBytesMax: 128 * MIB,
   /**
    * Maximum log time from the beginning to the end of a restore; a restore that takes longer is

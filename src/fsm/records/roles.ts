@@ -249,8 +249,8 @@ export interface PolicyGrants {
 }
 
 /**
- * The union of two scopes. If one scope contains the other (as the scope of all records does), the
- * result is the larger scope itself.
+ * The union of two scopes. If one scope is empty, or contains all records, the result is the larger
+ * scope itself.
  */
 function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
   const [small, large] = a.size < b.size ? [a, b] : [b, a]

@@ -68,9 +68,9 @@ interface Shaping {
 
 /**
  * Records of a backup that a restore has staged: they are part of the replicated state, its digests
- * and its snapshots until one log entry replaces the existing records with them. Blocks are decoded
- * on arrival, so that this entry is fast. The decoded records are derived from the chunks and are
- * not part of the state.
+ * and its snapshots until one log entry replaces the existing records with them, or drops them.
+ * Blocks are decoded on arrival, so that this entry is fast. The decoded records are derived from
+ * the chunks and are not part of the state.
  */
 export class StagedRestore {
   readonly #digest: SetDigest

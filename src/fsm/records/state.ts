@@ -84,7 +84,8 @@ export class State {
   /** Records of a restore in progress; they do not replace the current records yet. */
   readonly staged: StagedRestore
   /**
-   * Changes for subscribers outside of the apply step. (The apply step reads access from `access`.)
+   * Changes for subscribers outside of the apply step. (The access index records changes
+   * separately.)
    */
   readonly changes = new RecordChanges()
   /** Changes by the entry that is being applied, for its audit record. */
@@ -123,7 +124,7 @@ export class State {
     return this.asLayer(new State(this), writesMax)
   }
 
-  /** Copies everything except the records into a layer. */
+  /** Copies position, log time, feature level, configuration and cluster id into a layer. */
   protected asLayer<S extends State>(made: S, writesMax: number): S {
     made.position = this.position
     made.logTimeMs = this.logTimeMs
@@ -345,7 +346,7 @@ export class State {
     this.#dirtyCharacters += key.length + (value?.length ?? 0)
   }
 
-  /** Upper limit for the characters that `takeDirty` would return. */
+  /** Estimate of the characters that `takeDirty` would return. */
   get dirtyCharacters(): number {
     return this.#dirtyCharacters
   }
@@ -449,7 +450,7 @@ export class State {
     for (const lanes of this.staged.lanes()) sum.add(lanes)
   }
 
-  /** Hex digest of the records that clients can see. */
+  /** Hex digest of the records of all kinds whose descriptor has `digest: 'entities'`. */
   entitiesDigest(): string {
     return this.#entitiesDigest.hex()
   }

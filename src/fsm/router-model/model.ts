@@ -33,7 +33,8 @@ export function findModelIdentity(state: State, id: string): ModelIdentity | und
 
 /**
  * Model changes by one log entry, ordered so that no event references a record that the router does
- * not know: creations and updates, then policy memberships, then deletions.
+ * not know (except services in the data of an identity): creations and updates, then policy
+ * memberships, then deletions.
  */
 export function modelChanges(state: State, changes: readonly RecordChange[]): ModelEvent[] {
   const changed: ModelEvent[] = []

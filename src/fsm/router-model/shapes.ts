@@ -13,7 +13,10 @@ import { canonicalJson, type Json } from '../../lib/text/canonical-json.ts'
 import { extractHexDigits } from '../../lib/text/hex-digits.ts'
 import type { State } from '../records/state.ts'
 
-/** Kinds whose records are part of the model. A kind precedes the kinds that reference it. */
+/**
+ * Kinds whose records are part of the model. A kind precedes the kinds that reference it, except
+ * that the data of an identity can contain ids of services.
+ */
 export const modelKinds = [
   'configType',
   'config',

@@ -129,8 +129,8 @@ const tunnelDefinitions = {
   ipv4AddressTranslation: translationOf('ipv4', 32),
   ipv6AddressTranslation: translationOf('ipv6', 128),
   /**
-   * Each branch of `oneOf` needs `from` or `to`, to distinguish the two formats; without these
-   * members, a value would match both branches.
+   * A value needs `from` or `to`, which distinguish the two formats. Without these members, it
+   * would match both branches of `oneOf` and be refused.
    */
   addressTranslation: {
     oneOf: [defined('ipv4AddressTranslation'), defined('ipv6AddressTranslation')],

@@ -62,7 +62,7 @@ function seed(entity: KindName, id: string, fields: Readonly<Record<string, unkn
   return create(SeedRecordSchema, { entity, id, json })
 }
 
-/** The records that every OpenZiti installation contains, without an administrator. */
+/** The initial records of a cluster, without the administrator. Most of them are as in OpenZiti. */
 export function commonSeedRecords(): SeedRecord[] {
   return [
     ...seededIdentityTypes.map(({ id }) => seed('identityType', id, { name: id })),

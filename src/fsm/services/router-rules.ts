@@ -69,7 +69,7 @@ function isOther(owner: string | undefined, id: string): boolean {
   return owner !== undefined && owner !== id
 }
 
-/** Whether the record was created together with a router, not by a caller. */
+/** Whether the record was created for the tunnel of a router, not by a caller. */
 function isOwned(record: EdgeRouterPolicy | Identity): boolean {
   return 'typeId' in record ? record.typeId === 'Router' : record.isSystem
 }

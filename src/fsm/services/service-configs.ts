@@ -9,8 +9,8 @@ import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 
 /**
- * Maximum config overrides of one identity. The overrides are limited because each list of the
- * identity's services reads all of them.
+ * Maximum config overrides of one identity. The overrides are limited because the data about the
+ * identity that routers receive contains all of them.
  */
 export const serviceConfigsPerIdentityMax = 16_384
 

@@ -32,7 +32,7 @@ function judgeSigner(
 
 /**
  * Fault unless a signer has exactly one of certificate and JWKS address; null if it has. With both,
- * it would be unclear which of them verifies tokens.
+ * it would be unclear which of them verifies tokens. A certificate requires a `kid`, too.
  */
 function keyFault(after: Partial<ExternalJwtSigner>): Outcome | null {
   const hasCertificate = isText(after.certPem)

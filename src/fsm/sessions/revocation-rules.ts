@@ -15,8 +15,8 @@ import type { State } from '../records/state.ts'
 
 export const revocationLimits = {
   /**
-   * Lifetime of a revocation of an identity or a session, whose API sessions it ends. It exceeds
-   * the lifetime of every access token.
+   * Lifetime of a revocation that a request creates for an identity or a session. It exceeds the
+   * lifetime of every access token.
    */
   lifetimeMs: 24 * 60 * 60_000,
   /**
@@ -30,13 +30,15 @@ export const revocationLimits = {
    */
   revocationsMax: 10_000,
   /**
-   * Lifetime of a session's revocation: longer than the lifetime of any access token, because
-   * routers must refuse the session's tokens until these expire.
+   * Lifetime of the revocation that is stored when a session with OIDC tokens ends: longer than the
+   * lifetime of any access token, because routers must refuse the session's tokens until these
+   * expire.
    */
   sessionRevocationMs: 60 * 60_000,
   /**
-   * Maximum stored revocations of sessions. The limit is separate, so that repeated log-ins and
-   * log-outs cannot exhaust the limit for other revocations.
+   * Maximum stored revocations of sessions; when a session ends, the revocations of identities and
+   * tokens count as well. The limit is separate, so that repeated log-ins and log-outs cannot
+   * exhaust the limit for other revocations.
    */
   sessionRevocationsMax: 100_000,
 } as const
@@ -53,8 +55,8 @@ function judgeRevocation(
 ): Outcome | null {
   const { logTimeMs } = context
   const type = after.type as Revocation['type']
-  // The revocation is refused if the caller may not act on the identity whose sessions it would
-  // end.
+  // The revocation is refused if the caller may not act on the identity whose sessions or
+  // enrollment it would end.
   const denial =
     before === undefined
       ? identityActionRefusal(state, holderOf(state, { id, type }), context)
@@ -110,7 +112,7 @@ function removeExpired({ state, context, remove }: WriteConsequences): void {
 
 /**
  * When a session ends, expired revocations are removed only if the number of stored ones is a
- * multiple of this, because thousands of sessions may end one by one.
+ * multiple of this or has reached the maximum, because thousands of sessions may end one by one.
  */
 const PURGE_EVERY = 256
 
@@ -125,7 +127,7 @@ export function revokeSession(id: string, consequences: WriteConsequences): void
   if (rows.size >= max || (rows.size > 0 && rows.size % PURGE_EVERY === 0)) {
     removeExpired(consequences)
   }
-  // Above this limit no revocation is stored, so routers accept the tokens until they expire.
+  // At this limit, no further revocation is stored, so routers accept the tokens until they expire.
   if (rows.size >= max) return
   const expiresAt = context.logTimeMs + revocationLimits.sessionRevocationMs
   put('revocation', id, { type: 'API_SESSION', expiresAt })

@@ -46,8 +46,9 @@ export const apiSessionsMax = 1_000_000
  */
 export const apiSessionsPerIdentityMax = 1000
 /**
- * Maximum number of sessions of one identity that wait for a second factor in the OAuth code flow.
- * The number is limited, because the password alone is enough to begin such a session.
+ * Maximum number of sessions of one identity whose OAuth code is not redeemed yet. The code flow
+ * creates such a session early to record a second factor; a further one ends the oldest. The number
+ * is limited, because the first factor alone is enough to create such a session.
  */
 export const sessionsAwaitingCodeMax = 20
 
@@ -110,8 +111,9 @@ function isStillHeld(
 }
 
 /**
- * Whether the identity's auth policy still allows this log-in method; the policy may have changed
- * since the credential was checked.
+ * Whether the identity's auth policy still allows a log-in with this certificate or password; the
+ * policy may have changed since the credential was checked. For a token, `isStillTaken` checks the
+ * policy.
  */
 function isMethodAllowed(
   state: State,
@@ -308,7 +310,8 @@ const JUDGED_FROM_LEVEL = 2
 
 /**
  * Ends sessions that had no activity since the leader checked them. Log time must have reached
- * their expiry, because the leader's clock may be wrong. Refused when none of them remains.
+ * their expiry, because the leader's clock may be wrong. Refused if the command names sessions but
+ * ends none.
  */
 export function expireSessions(
   state: State,
