@@ -9,7 +9,7 @@ import type { HistoryQuery, ListQuery, ListResult } from '../ports/state-view.ts
 import { parseAuditLine } from './records/audit-line.ts'
 import type { AuditLog } from './records/audit-log.ts'
 import type { State } from './records/state.ts'
-import { pageLimits } from './query/list.ts'
+import { pageLimits, pageOf } from './query/list.ts'
 import { QueryCompiler, noQueryLinks, type RecordPredicate } from './query/evaluate.ts'
 import { parseQuery, parseSort } from './query/parser.ts'
 import { sortComparator } from './query/symbols.ts'
@@ -30,7 +30,8 @@ export const auditQueryLimits = {
 /**
  * Lists the stored audit records, the newest first unless the query has another order. A query with
  * a filter or an order reads all of them, in slices.
- * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
+ * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE, also if the query
+ * asks for all records without a limit.
  */
 export async function listAudit(
   log: AuditLog,
@@ -169,11 +170,10 @@ function wantedOf(query: ListQuery): Wanted {
   const sort =
     parsed?.sort ?? ((query.sort ?? '').trim() === '' ? null : parseSort(query.sort ?? ''))
   const order = sort === null ? null : sortComparator(auditEntry, sort, noQueryLinks.live)
-  const asked = typeof parsed?.limit === 'number' ? parsed.limit : query.limit
-  const limit = asked === undefined || asked < 1 ? pageLimits.limitDefault : asked
-  const page = {
-    limit: Math.min(limit, pageLimits.limitMax),
-    offset: Math.min(Math.max(0, parsed?.skip ?? query.offset ?? 0), pageLimits.offsetMax),
+  const page = pageOf(query, parsed)
+  if (page.limit > pageLimits.limitMax) {
+    const { limitMax } = pageLimits
+    throw fieldProblem('limit', `the audit log has pages only: ask for at most ${limitMax} rows`)
   }
   const where = parsed?.where ?? null
   const test =

@@ -133,6 +133,17 @@ describe('the list of audit records', () => {
       code: 'INVALID_FILTER',
     })
   })
+
+  test.each([{ limit: -1 }, { filter: 'true limit none' }])(
+    'is refused without a limit (%j), because it may be too long for one response',
+    async (query) => {
+      const { state } = withSession()
+      await expect(list(state, query)).rejects.toMatchObject({
+        code: 'COULD_NOT_VALIDATE',
+        fault: { field: 'limit' },
+      })
+    },
+  )
 })
 
 describe('the audit log', () => {

@@ -79,9 +79,9 @@ function clampLimit(limit: number): number {
  * Page of a list. `limit` and `skip` in the filter override the query parameters `limit` and
  * `offset`.
  */
-function pageOf(query: ListQuery, parsed: Query): PageBounds {
-  const limit = parsed.limit === 'none' ? -1 : (parsed.limit ?? query.limit)
-  const offset = parsed.skip ?? query.offset ?? 0
+export function pageOf(query: ListQuery, parsed: Query | null): PageBounds {
+  const limit = parsed?.limit === 'none' ? -1 : (parsed?.limit ?? query.limit)
+  const offset = parsed?.skip ?? query.offset ?? 0
   return {
     limit: clampLimit(limit ?? pageLimits.limitDefault),
     offset: Math.min(Math.max(0, offset), pageLimits.offsetMax),
