@@ -38,7 +38,7 @@ export interface LiveChannel extends LiveRow {
 /** A circuit: the path from a client to a host of a service. One controller owns it. */
 export interface LiveCircuit extends LiveRow {
   readonly clientId: string
-  /** The service session of the circuit. */
+  /** The service session of the circuit; '' if a router dialed with its own identity. */
   readonly sessionId: string
   readonly serviceId: string
   readonly terminatorId: string
@@ -107,7 +107,10 @@ export interface LinkChanges {
 export interface LiveLinks extends LiveTable<LiveLink> {
   /** Visits each usable link of the router, in any order. */
   visitUsable(routerId: string, visit: VisitLink): void
-  /** Whether no router has the link. False until the routers have reported their links. */
+  /**
+   * Whether the link is gone. False while the router that dialed it has not reported its links, or
+   * the other router is disconnected.
+   */
   isLost(link: PathLink): boolean
   /**
    * Changes a link.

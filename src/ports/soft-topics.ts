@@ -69,8 +69,8 @@ function values<S extends DescMessage, T>(
 }
 
 /**
- * Defines a topic whose values this controller stores encoded: there may be one value for each
- * identity, and few are read.
+ * Defines a topic whose values this controller stores encoded, because there may be very many
+ * values, and few are read.
  */
 function packed(schema: DescMessage, bounds: Bounds): SoftTopicDefinition<Uint8Array> {
   return {
@@ -134,8 +134,9 @@ export const softTopics = {
   }),
   /**
    * Routers by id. Every controller publishes the routers that have a channel to it. Routers beyond
-   * the limit are connected, but not shown as connected. If a controller is silent for the TTL, the
-   * others show its routers as not connected.
+   * the limit are connected, but the other controllers do not know these channels. If a controller
+   * is silent for the TTL, the others ignore its channels, and show a router as not connected if no
+   * other controller has a channel to it.
    */
   routers: messages(RouterStatusSchema, { ttlMs: 10_000, ownerBytesMax: 16 * 1024 * 1024 }),
   /**

@@ -34,8 +34,8 @@ export interface WriteOrigin extends WriteRequest {
 }
 
 /**
- * A command for the proposer, without its origin (the number by which the state machine recognizes
- * a repeated command).
+ * A command for the proposer, without its actor, request ID and trace, which come from a {@link
+ * WriteOrigin}.
  */
 export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
 
