@@ -70,7 +70,7 @@ export class SecondFactors {
     this.vault = new FactorEncryption(parts)
   }
 
-  /** The second factor of an identity, without its secrets. */
+  /** The second factor of an identity, with its secrets encrypted; undefined if it has none. */
   find(identityId: string): Mfa | undefined {
     return this.#parts.state.get('mfa', identityId)
   }

@@ -88,8 +88,9 @@ export class FlowSessions {
 
   /**
    * Creates the session of a redeemed code, or completes the session that already recorded a second
-   * factor.
-   * @throws {OAuthError} invalid_grant when the credential changed since the log-in.
+   * factor or the approval of a device.
+   * @throws {OAuthError} invalid_grant when the credential changed since the log-in, or the session
+   * has ended.
    */
   async redeem(
     { flow, proof }: AuthenticatedLogIn,

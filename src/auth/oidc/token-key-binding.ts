@@ -33,8 +33,8 @@ interface KeyBindingDeps {
 }
 
 /**
- * Certificates that clients request during a log-in or refresh. Tokens of such a session are valid
- * only together with its certificate, so stolen tokens alone are useless.
+ * Certificates that clients request during a log-in or refresh. The tokens of a session with such a
+ * certificate are valid only together with it, so stolen tokens alone are useless.
  */
 export class TokenKeyBinding {
   readonly #deps: KeyBindingDeps
