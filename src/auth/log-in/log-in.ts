@@ -39,7 +39,7 @@ import {
   type PasswordLogInDeps,
   authenticateByPassword,
 } from './password.ts'
-import { writeOriginForPrincipal, type SessionPrincipal } from '../principal/principal.ts'
+import { writeOriginForActor, type SessionPrincipal } from '../principal/principal.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { SessionTokenSigner } from '../sessions/session-token-signer.ts'
 import type { CredentialProof } from './proof.ts'
@@ -249,7 +249,7 @@ export class LogInService {
     const { id } = session
     sessions.forget(id)
     const actor = createSystemActor({ address, identityId: identity.id })
-    const origin = writeOriginForPrincipal(request, actor, { case: 'notKept' })
+    const origin = writeOriginForActor(request, actor, { case: 'notKept' })
     const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id }))
     try {
       await writer.write(origin, { kind: CommandKind.SESSION_DELETE, payload })
@@ -287,7 +287,7 @@ export class LogInService {
     const actor = createSystemActor({ address, identityId })
     // Stores no request id: together with the id, the log would store an unsalted hash of the
     // password. If the request is repeated, a second session does no harm.
-    const id = await writer.write(writeOriginForPrincipal(request, actor, { case: 'notKept' }), {
+    const id = await writer.write(writeOriginForActor(request, actor, { case: 'notKept' }), {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
       ...(client.oidc === undefined ? {} : { level: OIDC_FEATURE_LEVEL }),

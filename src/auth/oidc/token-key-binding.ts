@@ -4,7 +4,7 @@ import { createSystemActor } from '../../ports/actor.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { CommandWriter, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import { writeOriginForPrincipal } from '../principal/principal.ts'
+import { writeOriginForActor } from '../principal/principal.ts'
 import {
   type IssuedSessionCertificate,
   issueSessionCertificate,
@@ -75,7 +75,7 @@ export class TokenKeyBinding {
     request: WriteRequest,
   ): Promise<void> {
     const { writer } = this.#deps
-    const origin = writeOriginForPrincipal(request, createSystemActor({ address, identityId }), {
+    const origin = writeOriginForActor(request, createSystemActor({ address, identityId }), {
       case: 'notKept',
     })
     try {

@@ -110,7 +110,7 @@ export function actorForPrincipal(principal: Exclude<Principal, MonitoringClient
  * The origin of a write by an actor.
  * @param idempotency by default that of the request.
  */
-export function writeOriginForPrincipal(
+export function writeOriginForActor(
   request: WriteRequest,
   actor: Actor,
   idempotency: Idempotency = request.idempotency,
