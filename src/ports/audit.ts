@@ -102,8 +102,8 @@ interface AnsweredRequest {
 }
 
 /**
- * Records each write and each answered request, only on the controller that received it. The
- * methods never throw and never wait.
+ * Receives the writes that this controller proposed, the writes that it refused, and the requests
+ * that it answered. The methods never throw and never wait.
  */
 export interface AuditTrail {
   /**
@@ -113,6 +113,6 @@ export interface AuditTrail {
    */
   applied(record: AuditRecord, traceId?: string): void
   refused(write: RefusedWrite): void
-  /** Called for each request, with any outcome. */
+  /** Called when the response to a request begins, whatever its status is. */
   answered(request: AnsweredRequest): void
 }

@@ -63,7 +63,10 @@ export interface RouterHostRules {
    * forbids them. If there are any, only these and the loopback names are allowed.
    */
   readonly allowed: readonly string[]
-  /** Hosts of controllers, which a router's certificate must not contain. */
+  /**
+   * Hosts of controllers. A router's certificate contains such a host only if `allowed` contains
+   * it.
+   */
   readonly reserved: readonly string[]
   /**
    * Hosts of other routers. A certificate for an enrollment omits them, unless `allowed` contains

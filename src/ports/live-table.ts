@@ -3,8 +3,8 @@ export interface LiveRow {
 }
 
 /**
- * Rows that describe live objects of one controller: links, circuits, channels of routers. The log
- * does not contain them, and only this controller knows them.
+ * Rows that describe the live objects of one controller: links, circuits, channels of routers. The
+ * log does not contain these rows; each controller has its own.
  */
 export interface LiveTable<R extends LiveRow> {
   /** Id of the controller that has these rows. */

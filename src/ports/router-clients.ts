@@ -67,7 +67,7 @@ export interface EndedSession {
   readonly apiSessionId: string
 }
 
-/** A service session that has ended, with its token and id. */
+/** A service session that the state does not contain, with its token and id. */
 export interface EndedServiceSession {
   readonly token: string
   readonly id: string

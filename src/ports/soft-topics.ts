@@ -169,8 +169,8 @@ export type OpenSoftTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue
 /**
  * Live state that is not stored, such as presence, session activity, posture, routers and circuits.
  * Controllers send it to each other outside of the log. Each controller writes only its own values;
- * a newer (epoch, sequence) of an owner replaces an older one. No code compares the clocks of two
- * machines.
+ * a newer (epoch, sequence) of an owner replaces an older one. No controller compares its clock
+ * with that of another to decide which values are current.
  */
 export interface SoftState<T extends SoftTopicTable = SoftTopics> {
   /**

@@ -145,7 +145,7 @@ export interface CodePrompts {
   readonly isUnlocked: boolean
 }
 
-/** A service whose posture checks require a new MFA code. */
+/** A service whose posture checks require a new MFA code when a grace period ends. */
 export interface PromptedService {
   readonly id: string
   readonly name: string

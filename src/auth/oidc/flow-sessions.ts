@@ -69,8 +69,8 @@ export class FlowSessions {
   }
 
   /**
-   * The session that was just created by redeeming the same code; null if the code was not redeemed
-   * yet.
+   * The session that was just created or completed by redeeming the same code; null if no code of
+   * the flow was redeemed yet, or the session does not exist any more.
    * @throws {OAuthError} invalid_grant if the code was redeemed earlier, or its tokens were used.
    * In both cases, the session ends.
    */

@@ -21,7 +21,10 @@ export interface StartedLogInFlow extends AuthorizationRequest {
   readonly isOfDevice?: boolean
 }
 
-/** A completed primary authentication, before the code is issued. */
+/**
+ * A completed primary authentication in a flow. The authorization code is this value in encrypted
+ * form.
+ */
 export interface AuthenticatedLogIn {
   readonly flow: StartedLogInFlow
   /**
