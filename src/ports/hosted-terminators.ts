@@ -18,7 +18,7 @@ export interface UnauthorizedTerminator {
 
 /** Terminators that routers have created, for clients that host services and for tunnels. */
 export interface HostedTerminators {
-  /** Ids of the identities for which routers have created terminators as clients. */
+  /** Ids of the identities for whose clients routers have created terminators. */
   hosts(): Iterable<string>
   /** The terminators that the router has created, for clients and for its tunnel. */
   ofRouter(routerId: string): Iterable<RouterTerminator>

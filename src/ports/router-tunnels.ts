@@ -33,8 +33,8 @@ export interface RouterTunnels {
   /** Terminators of all tunnels, in any order. */
   terminators(): Iterable<TunnelTerminator>
   /**
-   * Called after each entry, and each replacement of the state, that may change the result of
-   * `judge` for some request.
+   * Calls `onMoved` after each entry, and each replacement of the state, that may change the result
+   * of `judge` for some request.
    * @returns a function that stops the calls.
    */
   follow(onMoved: () => void): () => void

@@ -34,8 +34,8 @@ export interface WriteOrigin extends WriteRequest {
 }
 
 /**
- * A command for the proposer, without its actor, request ID and trace, which come from a {@link
- * WriteOrigin}.
+ * A command for the proposer, without the fields that come from its origin: actor, request ID and
+ * trace.
  */
 export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
 
