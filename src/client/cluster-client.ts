@@ -333,7 +333,7 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 }
 
-/** The ID under which a request may be repeated, and what is known about its execution. */
+/** The ID under which a request may be repeated, and whether a member may have executed it. */
 interface KeptWrite {
   readonly id: string | null
   /**

@@ -113,6 +113,6 @@ export interface AuditTrail {
    */
   applied(record: AuditRecord, traceId?: string): void
   refused(write: RefusedWrite): void
-  /** Called when the response to a request begins, whatever its status is. */
+  /** Called when the response to a request begins, also if it is a refusal. */
   answered(request: AnsweredRequest): void
 }
