@@ -109,8 +109,8 @@ export function sessionHeader(token: string): Readonly<Record<string, string>> {
 /**
  * Sends requests to the members of a cluster: to one member as long as it responds, then to the
  * next. A write has a request ID, so a retry cannot execute the write twice; a write with
- * `isOnceOnly` has none and is not retried. Only this class decides about retries, timeouts,
- * `net-min-index` and the renewal of a session.
+ * `isOnceOnly` has none, and is sent again only if certainly no member has executed it. Only this
+ * class decides about retries, timeouts, `net-min-index` and the renewal of a session.
  */
 export class ClusterClient<R extends ClusterRequest> {
   readonly #options: ClusterClientOptions<R>
@@ -120,7 +120,9 @@ export class ClusterClient<R extends ClusterRequest> {
     this.#options = options
   }
 
-  /** The latest log position that any response reflected; null before the first response. */
+  /**
+   * The latest log position that any response reflected; null until a response contains a position.
+   */
   get position(): string | null {
     return this.#position
   }
@@ -128,7 +130,8 @@ export class ClusterClient<R extends ClusterRequest> {
   /**
    * @throws {ApiRefusalError} when a controller refuses.
    * @throws {UnreachableError} when no member responds.
-   * @throws {OutcomeUnknownError} when a write that must not be sent twice gets no response.
+   * @throws {OutcomeUnknownError} when a write that must not be sent twice was sent and gets no
+   * response.
    */
   async ask(request: R): Promise<ClusterResponse & { readonly origin: string }> {
     const { requestId } = this.#options
@@ -144,8 +147,9 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends a write; if a controller refuses the write as too old because log time was reset, sends
-   * it again with a later ID (`REQUEST_ID_OFFSET_AFTER_RESET_MS`).
+   * Repeats a write that a controller refused as too old because log time was reset: with a later
+   * ID (`REQUEST_ID_OFFSET_AFTER_RESET_MS`), until a controller accepts the ID or
+   * `LATER_PATIENCE_MS` has passed.
    */
   async #askLater(request: R): Promise<ClusterResponse & { readonly origin: string }> {
     const { clock, requestId } = this.#options
@@ -231,9 +235,9 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends the request to one member, and records whether the member responds. The promise never
-   * rejects: if another member responds first, no caller awaits this promise, and its rejection
-   * would be unhandled.
+   * Sends the request to one member, and records in `members` a missing response, a success or a
+   * permanent refusal. The promise never rejects: if another member responds first, no caller
+   * awaits this promise, and its rejection would be unhandled.
    */
   async #attempt(
     request: R,
@@ -329,10 +333,12 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 }
 
-/** A write, with the ID under which it may be repeated. */
+/** The ID under which a request may be repeated, and whether a member may have executed it. */
 interface KeptWrite {
   readonly id: string | null
-  /** True if a member that did not respond may have executed the write. */
+  /**
+   * True if a member may have executed the write: it did not respond, or its response does not say.
+   */
   isOpen: boolean
 }
 
@@ -346,7 +352,7 @@ function isRefusedNew(error: unknown, { isOpen }: KeptWrite): boolean {
 
 interface AskedMember {
   readonly origin: string
-  /** ID of the write; null for a request without ID, which is not repeated. */
+  /** ID of the write; null for a read, and for a write with `isOnceOnly`. */
   readonly id: string | null
   readonly timeoutMs: number
 }
@@ -354,7 +360,7 @@ interface AskedMember {
 interface AttemptedMember {
   readonly origin: string
   readonly isLast: boolean
-  /** `isOver` becomes true once the client uses the response of another member. */
+  /** `isOver` becomes true once the client uses the response of a member. */
   readonly round: { readonly isOver: boolean }
 }
 

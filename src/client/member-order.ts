@@ -11,8 +11,8 @@ export class MemberOrder {
   #current: string
 
   /**
-   * @param onChange called when another member becomes the current one, and when a member starts or
-   * stops failing.
+   * @param onChange called when another member becomes the current one, at each failure of a
+   * member, and when a failed member succeeds.
    */
   constructor(
     origins: readonly string[],

@@ -26,7 +26,7 @@ export interface SignerPreset {
   /** Name of the provider, as users see it. */
   readonly label: string
   readonly fields: readonly PresetField[]
-  /** Returns the issuer; null if values are missing or do not form a valid URL. */
+  /** Returns the issuer; null if values are missing or invalid. */
   readonly issuerOf: (values: PresetValues) => string | null
   /**
    * JSON pointer to the claim that identifies an account: the provider never gives its value to

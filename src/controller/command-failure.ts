@@ -36,8 +36,8 @@ export function usageFailure(message: string): CommandFailure {
 }
 
 /**
- * Turns an error that an operator can fix into a one-line failure. All other errors are bugs and
- * keep their stack trace.
+ * Turns an error that an operator can fix, from the store or a system call, into a one-line
+ * failure. Returns all other errors unchanged.
  */
 export function toOperatorFailure(error: unknown): unknown {
   if (error instanceof StoreError) return new CommandFailure(EXIT_FAILED, error.message, error)

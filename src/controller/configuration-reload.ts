@@ -32,7 +32,7 @@ interface ReloadDeps {
 }
 
 /**
- * Options whose values the controller's certificate and data folder contain, so that a reload
+ * Options whose values the controller's certificate or data folder contains, so that a reload
  * cannot change them.
  */
 const fixedOptions: ReadonlySet<string> = new Set(['id', 'trustDomain'])

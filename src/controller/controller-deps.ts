@@ -13,7 +13,7 @@ export interface ControllerDeps {
   readonly configPath: string
   readonly credentials: Credentials
   readonly log: Logger
-  /** Records writes; null or absent: writes are not audited. */
+  /** Writes audit lines to the log output; null or absent: the controller writes no such lines. */
   readonly audit?: AuditTrail | null
   /** Receives events for standard output; null or absent: the controller writes no events there. */
   readonly eventLines?: EventLines | null

@@ -48,7 +48,8 @@ export class LogLevelSwitch implements LogLevelControl {
     const from = this.#log.level
     if (level === from) return this.get()
     const message = `log level changed from ${from} to ${level}; a restart resets it to ${this.#configured}`
-    // At the level `error`, the message would be suppressed, so it is logged at the other level.
+    // The level `error` would suppress the message, so it is logged at the other one of the two
+    // levels.
     if (level !== 'error') this.#log.level = level
     this.#log.warn({ from, level, by: actorName(by) }, message)
     this.#log.level = level

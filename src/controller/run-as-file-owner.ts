@@ -2,7 +2,8 @@ import { statSync } from 'node:fs'
 
 /**
  * If root runs this program, runs a step as the owner of a file or folder: the controller could not
- * read files that root creates with mode 0600. For other users, runs the step unchanged.
+ * read files that root creates with mode 0600. For other users, and if the file or folder does not
+ * exist, runs the step unchanged.
  */
 export async function runAsFileOwner<T>(path: string, step: () => T | Promise<T>): Promise<T> {
   const owner = statSync(path, { throwIfNoEntry: false })

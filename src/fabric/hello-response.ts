@@ -14,8 +14,8 @@ import { controlHeaderKey, legacyHelloHeaderKey } from '../channel/messages/cont
  * reported by one router, circuits of version 3, the data model, and session tokens as JWTs.
  * Routers reject a controller without the last one. Capability 5, several sockets for each channel,
  * is not announced: a second socket for each router and controller would cost more than it gains. A
- * router that received this capability from an earlier controller may still open additional
- * sockets.
+ * router that received this capability from a controller of an earlier release may still open
+ * additional sockets.
  */
 const capabilities = [1, 2, 3, 4, 6]
 

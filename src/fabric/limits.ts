@@ -61,7 +61,8 @@ export const routerLimits = {
   /** Maximum details, and related entities, of one alert of a router; further ones are dropped. */
   routerAlertItemsMax: 8,
   /**
-   * Maximum log lines per minute about refused routers, because a refused router dials repeatedly.
+   * Maximum log lines per minute about refused routers and refused messages of routers, because a
+   * refused router dials repeatedly.
    */
   routerRefusalsLoggedMax: 60,
   /** Warnings that may be logged about one connected router in a burst. */
@@ -137,9 +138,11 @@ export const routerLimits = {
   sessionsShownMax: 65_536,
   /** Maximum presented session tokens that are stored for one router; the oldest is evicted. */
   sessionsShownPerRouterMax: 4096,
-  /** Minimum interval between two full lists of API sessions to one router. */
+  /** Minimum interval between two full lists of API sessions that one router requests. */
   wholeSessionsEveryMs: 5000,
-  /** Maximum service sessions about which a router may ask in one request. */
+  /**
+   * Maximum service sessions about which a router may ask in one request; further ones are ignored.
+   */
   sessionsValidatedMax: 1000,
   /** Maximum concurrent writes of one router; further writes wait. */
   routerWritesAtOnceMax: 2,

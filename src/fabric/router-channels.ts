@@ -427,8 +427,9 @@ export class RouterChannels {
     if (update === null || (!isAsked && update.text === connection.sentAddresses)) return
     const { addresses, message, text } = update
     const before = connection.sentControllers
-    // A router replaces its list only by one with a greater index. A list that differs from the
-    // list sent last therefore gets a greater index, even if the log has not grown.
+    // A router replaces its list only by one with a greater index. A list of the leader that
+    // differs from the list sent last therefore gets a greater index, even if the log has not
+    // grown.
     const isSame = text === connection.sentAddresses
     const isMoved = ({ id, addresses: now }: ControllerAddress): boolean =>
       before.some((known) => known.id === id && known.addresses.join() !== now.join())

@@ -83,7 +83,8 @@ export class RouterConnection {
   readonly evaluatesPosture: boolean
   readonly #deps: RouterConnectionDeps
   /**
-   * The lists of controllers and the list index that were sent last; '' and 0 if none were sent.
+   * The list of controllers that was sent last, as text and as array, and the greatest index of a
+   * sent list; '', [] and 0 if none was sent.
    */
   sentAddresses = ''
   sentControllers: readonly ControllerAddress[] = []

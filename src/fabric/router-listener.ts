@@ -31,8 +31,9 @@ interface RouterListenerDeps {
    */
   readonly isReady?: () => boolean
   /**
-   * Stores the certificate of a migrated router before its channel is accepted; null if nothing
-   * must be stored. If the promise rejects, the connection is closed and the router dials again.
+   * Stores the certificate of a migrated router, or activates the pending certificate of a router,
+   * before its channel is accepted; null if there is nothing to do. If the promise rejects, the
+   * connection is closed and the router dials again.
    */
   readonly adopt?: (socket: TLSSocket) => Promise<void> | null
   readonly limits?: Partial<RouterListenerLimits>
@@ -55,7 +56,7 @@ export class RouterListener {
   readonly #deps: RouterListenerDeps
   /** Rates of connections by certificate, because each router has its own certificate. */
   readonly #connects: KeyedTokenBuckets
-  /** Sockets of migrated routers whose certificate is being stored. */
+  /** Sockets of routers whose certificate is being stored or activated. */
   readonly #adopting = new Set<TLSSocket>()
   #ports: readonly ListeningPort[] = []
 

@@ -76,8 +76,7 @@ export function createEnrollmentActor(
 
 /**
  * Creates the system actor.
- * @param given identity and session on whose behalf the system acts; absent: the system acts on its
- * own behalf.
+ * @param given the fields that are not ''. Without an identity, the system acts on its own behalf.
  */
 export function createSystemActor(given: Partial<SystemActor> = {}): Actor {
   const value = { name: '', address: '', identityId: '', sessionId: '', ...given }

@@ -23,20 +23,24 @@ export interface AuditRecord {
   readonly action: string
   readonly entity: string
   readonly entityId: string
-  /** Name of the record after the entry, or before its deletion; '' for a record without a name. */
+  /**
+   * Name of the record after the entry, or before its deletion; '' for a record without a name, for
+   * a kind without a history, and below the feature level `HISTORY_FEATURE_LEVEL`.
+   */
   readonly entityName: string
   readonly fields: readonly string[]
   readonly also: readonly string[]
   /**
-   * `done`; the error code with which the state machine refused the entry; or `requested` for an
-   * action that the log records before the action starts.
+   * `done`; an error code, with which the state machine refused the entry or an action on the
+   * cluster failed; or `requested` for an action that the log records before the action starts.
    */
   readonly outcome: string
   /** The reason that the state machine or the caller gave; otherwise ''. */
   readonly reason: string
   /**
-   * JSON of the records before and after the entry, without secrets (`AuditedChange`); '' if no
-   * changes are stored for the entry.
+   * JSON list of the changes (`AuditedChange`), without secrets, the change of the main record
+   * first. If not all changes fit, the list ends with the number of the omitted ones, or the text
+   * is `"TOO_LARGE"`; '' if no changes are stored for the entry.
    */
   readonly change: string
 }
@@ -64,7 +68,7 @@ export interface AuditedChange {
 
 /**
  * A write that a controller refused before proposing it, because its author has no right to make
- * it.
+ * it, or because the credentials of a log-in or an enrollment are invalid.
  */
 export interface RefusedWrite {
   /** Name of the caller in audit records; '' for an unauthenticated caller. */
@@ -98,16 +102,17 @@ interface AnsweredRequest {
 }
 
 /**
- * Records each write and each answered request, only on the controller that received it. The
- * methods never throw and never wait.
+ * Receives the writes that this controller proposed, the writes that it refused, and the requests
+ * that it answered. The methods never throw and never wait.
  */
 export interface AuditTrail {
   /**
-   * Called after this controller has applied an entry, in log order.
+   * Called after this controller has applied an entry that it proposed, in log order; not called
+   * during a quarantine.
    * @param traceId trace id of the request, if the request still waits for the entry.
    */
   applied(record: AuditRecord, traceId?: string): void
   refused(write: RefusedWrite): void
-  /** Called for each request, with any outcome. */
+  /** Called when the response to a request begins, also if it is a refusal. */
   answered(request: AnsweredRequest): void
 }

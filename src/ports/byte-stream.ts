@@ -3,8 +3,8 @@
  */
 export interface ByteStream {
   /**
-   * The iterator returns as soon as the reader has disconnected, even while the next piece is
-   * pending.
+   * When the reader has disconnected, the server calls `return` of the iterator, even while the
+   * next piece is pending; the iterator must then end.
    */
   readonly chunks: AsyncIterable<Uint8Array>
   /**

@@ -37,7 +37,7 @@ export interface SessionCertificateRequest extends IdentityCertificateRequest {
   readonly certificateId: string
   /**
    * `log-in`: the certificate is valid as long as the certificates of identities. Absent: it is
-   * valid for a few hours.
+   * valid for the shorter time that the options set for certificates of sessions.
    */
   readonly madeAt?: 'log-in'
 }
@@ -59,11 +59,14 @@ export interface RouterHostRules {
    */
   readonly at: 'enrollment' | 'extension'
   /**
-   * Hosts that an administrator has permitted, even if another rule forbids them. If there are any,
-   * only these and the loopback names are allowed.
+   * Hosts in `allowedNames` of the router's record, which are permitted even if another rule
+   * forbids them. If there are any, only these and the loopback names are allowed.
    */
   readonly allowed: readonly string[]
-  /** Hosts of controllers, which a router's certificate must not contain. */
+  /**
+   * Hosts of controllers. A router's certificate contains such a host only if `allowed` contains
+   * it.
+   */
   readonly reserved: readonly string[]
   /**
    * Hosts of other routers. A certificate for an enrollment omits them, unless `allowed` contains
@@ -71,9 +74,9 @@ export interface RouterHostRules {
    */
   readonly withheld: readonly string[]
   /**
-   * PEM of the current server certificate. A certificate for an extension keeps the hosts of this
-   * one; it has other hosts only if they are in `allowed` or are loopback names. Null if there is
-   * none.
+   * PEM of the current server certificate. A certificate for an extension contains a requested host
+   * only if it is in `allowed`, or if no rule forbids it and it is in this certificate or a
+   * loopback name. Null if there is none.
    */
   readonly currentPem: string | null
 }
@@ -121,8 +124,8 @@ export interface RouterCertifier {
     caller: string,
   ): Promise<RouterCertificatePair>
   /**
-   * Issues a certificate whose hosts are in the current certificate, permitted by an administrator,
-   * or loopback names.
+   * Issues certificates; the hosts of the server certificate are in the current one, in
+   * `allowedNames` of the router's record, or loopback names.
    */
   extend(
     routerId: string,

@@ -41,11 +41,14 @@ export interface LogEntryFacts {
 /** Listens for the changes of each entry, and for a replacement of the whole state. */
 export interface ChangeListener {
   /**
-   * Called in the apply step, after an entry that has changed records of the followed kinds;
-   * `changes` is not empty. Must neither throw nor write.
+   * Called in the apply step, after an entry that has changed records of the followed kinds.
+   * `changes` contains only changes of these kinds, and is not empty. Must neither throw nor write.
    */
   onEntry(index: Index, changes: readonly RecordChange[], facts: LogEntryFacts): void
-  /** Called after a snapshot or backup replaced the state, so that any record may differ. */
+  /**
+   * Called after a snapshot or backup replaced the state, so that any record may differ, and after
+   * `onEntry` has thrown.
+   */
   onReplaced(): void
 }
 

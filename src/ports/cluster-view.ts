@@ -39,7 +39,10 @@ export interface MemberView {
   /** Time since this controller last heard from the member, ms; 0 for itself, null if never. */
   readonly lastContactMs: number | null
   readonly progress: MemberProgress | null
-  /** True if the member knows no leader, so that writes through it wait or fail. */
+  /**
+   * True if writes through the member would wait or fail, as far as this controller knows: the
+   * member is disconnected, knows no leader, or is failing (`MemberStats.isFailing`).
+   */
   readonly readOnly: boolean
   readonly vitals: MemberStats | null
 }
@@ -106,7 +109,8 @@ export interface ClusterView {
    * A linearizable read index (Raft dissertation 6.4): at least the index of every write that
    * completed on any controller before the call. Concurrent calls share rounds of messages to the
    * voters.
-   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms the index before the timeout.
+   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms the index before the timeout;
+   * SERVER_TOO_MANY_REQUESTS when too many reads wait; NODE_QUARANTINED during a quarantine.
    */
   readIndex(): Promise<Index>
 }

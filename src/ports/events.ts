@@ -127,6 +127,9 @@ export interface EventStreams {
   ): void
   /** Names of the kinds of records that have entity change events. */
   readonly entityTypes: readonly string[]
-  /** Number of events dropped because a file or a reader was too slow. */
+  /**
+   * Number of events dropped before they reached the event file, standard output or the reader of a
+   * stream.
+   */
   readonly lost: number
 }

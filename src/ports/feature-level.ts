@@ -19,7 +19,7 @@ export const OIDC_FEATURE_LEVEL = 2
 /** Feature level from which the membership configuration lists the keys of removed controllers. */
 export const REMOVED_KEYS_FEATURE_LEVEL = 2
 
-/** Feature level of networks that were migrated from OpenZiti. */
+/** Feature level that the records of a network migrated from OpenZiti require. */
 export const MIGRATION_FEATURE_LEVEL = 3
 
 /** Feature level from which the audit log stores the changes of network records. */
@@ -121,15 +121,18 @@ const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
   [CommandKind.FEATURE_LEVEL_RAISE]: 1,
 }
 
-/** Feature level that a command of this kind needs with any content. */
+/**
+ * Lowest feature level at which this kind of command may be proposed; its payload may require a
+ * higher one.
+ */
 export function commandFeatureLevel(kind: CommandKind): number {
   return (commandLevels as Readonly<Record<number, number | undefined>>)[kind] ?? 1
 }
 
 /**
- * The kind of command that stores a renewed certificate without waiting for the router to confirm
- * it over its channel. From `ROUTER_RENEWAL_FEATURE_LEVEL` on, the new certificate is pending until
- * the router connects with it.
+ * The kind of command that stores renewed certificates which the router will not confirm over its
+ * channel. Below `ROUTER_RENEWAL_FEATURE_LEVEL`, they replace the current ones at once; from this
+ * level on, they are pending until the router connects with them.
  */
 export function routerRenewalCommandKind(featureLevel: number): CommandKind {
   return featureLevel < ROUTER_RENEWAL_FEATURE_LEVEL

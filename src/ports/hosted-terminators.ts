@@ -5,25 +5,26 @@ export interface RouterTerminator {
   readonly address: string
 }
 
-/** A terminator whose host has lost the right to host the service, or to use the router. */
+/**
+ * A terminator whose host has no service session for hosting the service any more, or may no longer
+ * use the router.
+ */
 export interface UnauthorizedTerminator {
   readonly id: string
   readonly routerId: string
-  /** The service sessions with which the host still may host the service. */
+  /** The host's service sessions for hosting the service; empty if there are none any more. */
   readonly sessionIds: readonly string[]
 }
 
-/**
- * Terminators that routers have created for their clients, each with a service session of its host.
- */
+/** Terminators that routers have created, for clients that host services and for tunnels. */
 export interface HostedTerminators {
-  /** Ids of the identities that have terminators. */
+  /** Ids of the identities for whose clients routers have created terminators. */
   hosts(): Iterable<string>
-  /** All terminators of a router, for clients and for its tunnel. */
+  /** The terminators that the router has created, for clients and for its tunnel. */
   ofRouter(routerId: string): Iterable<RouterTerminator>
   /**
-   * The identity's terminators for which policies have stopped granting the right to host the
-   * service or to use the router.
+   * The identity's terminators at routers that it may no longer use, and of services for which it
+   * has no service session for hosting any more.
    */
   ungranted(identityId: string): readonly UnauthorizedTerminator[]
   /** Whether policies let the identity use the router. */

@@ -6,14 +6,14 @@ export interface LatestReads {
   /**
    * Resolves after this controller has applied every write that any controller acknowledged before
    * the call.
-   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms the latest index; INDEX_NOT_REACHED
-   * when applying takes too long.
+   * @throws {Problem} in the same cases as `ClusterView.readIndex`; INDEX_NOT_REACHED when applying
+   * takes too long.
    */
   reachLatest(): Promise<void>
   /**
    * Reads, and if that finds nothing, reads again at the latest commit index: another controller
    * may just have created the record.
-   * @throws {Problem} CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
+   * @throws {Problem} in the same cases as `reachLatest`.
    */
   latest<T>(read: () => T | undefined): Promise<T | undefined>
 }

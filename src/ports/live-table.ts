@@ -3,8 +3,8 @@ export interface LiveRow {
 }
 
 /**
- * Rows that describe live objects of one controller: links, circuits, channels of routers. The log
- * does not contain them, and only this controller knows them.
+ * Rows that describe the live objects of one controller: links, circuits, channels of routers. The
+ * log does not contain these rows; each controller has its own.
  */
 export interface LiveTable<R extends LiveRow> {
   /** Id of the controller that has these rows. */
@@ -38,7 +38,7 @@ export interface LiveChannel extends LiveRow {
 /** A circuit: the path from a client to a host of a service. One controller owns it. */
 export interface LiveCircuit extends LiveRow {
   readonly clientId: string
-  /** The service session of the circuit. */
+  /** The service session of the circuit; '' if a router dialed with its own identity. */
   readonly sessionId: string
   readonly serviceId: string
   readonly terminatorId: string
@@ -107,7 +107,10 @@ export interface LinkChanges {
 export interface LiveLinks extends LiveTable<LiveLink> {
   /** Visits each usable link of the router, in any order. */
   visitUsable(routerId: string, visit: VisitLink): void
-  /** Whether no router has the link. False until the routers have reported their links. */
+  /**
+   * Whether the link is gone. False while the router that dialed it has not reported its links, or
+   * the other router is disconnected.
+   */
   isLost(link: PathLink): boolean
   /**
    * Changes a link.

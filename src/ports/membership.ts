@@ -9,8 +9,9 @@ export type MembershipChange =
   /** Demotes a voter to learner. */
   | { readonly verb: 'demote'; readonly id: NodeId }
   /**
-   * Removes a member. `isCompromised`: all secrets that the controller knew become invalid, so
-   * every session ends.
+   * Removes a member. `isCompromised`: the shared keys that the controller knew become invalid at
+   * once, so every session ends, and open enrollments, join tickets and unused admissions are
+   * withdrawn. An operator must replace the issuing authority.
    */
   | { readonly verb: 'remove'; readonly id: NodeId; readonly isCompromised: boolean }
   /**
@@ -103,13 +104,16 @@ export interface JoinResponse {
   readonly isVoter: boolean
   /** Current time of the responding controller, UTC ms, to compare clocks. */
   readonly nowMs: number
-  /** Options of the responding controller; null: its release does not send them. */
+  /**
+   * Options that must be equal on every controller, as the responding controller has them; null:
+   * its release does not send them.
+   */
   readonly sharedOptions: readonly SharedOption[] | null
 }
 
 /**
- * An operator's action on the cluster that changes no record. The log records it before or after
- * the action.
+ * An action of an operator or of a controller on the cluster that changes no record. The log
+ * records it before the action, after it, or both times.
  */
 export interface ClusterAction {
   /** Name of the action, in lower case letters and hyphens. */
@@ -130,7 +134,7 @@ export interface ActionRecorder {
   record(action: ClusterAction, by: Actor): Promise<void>
   /**
    * Like `record`, for an action that has already happened. If the log does not accept the record,
-   * this controller writes it to its log file.
+   * this controller logs a warning with the action.
    */
   note(action: ClusterAction, by: Actor): Promise<void>
 }

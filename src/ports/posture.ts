@@ -26,7 +26,7 @@ export interface Posture {
 /** Kinds of facts about a device that only the device can report. */
 export type DeviceFactKind = 'os' | 'domain' | 'mac' | 'process'
 
-/** All kinds of facts that clients report to a router that evaluates posture. */
+/** All kinds of facts about a device that only the device can report. */
 export const deviceKinds: ReadonlySet<DeviceFactKind> = new Set(['os', 'domain', 'mac', 'process'])
 
 /** Second factor of an API session, stored for a later evaluation; all times in UTC ms. */
@@ -158,8 +158,9 @@ export interface PostureService {
    */
   notedAtJudge(session: RecordOf<'apiSession'>, routerId: string): void
   /**
-   * Counts the reports that changed the result for an identity. The count only increases while the
-   * controllers run.
+   * Counts the changes of the checks that the identity passes: by reports, by changes of its second
+   * factor, and by wake-ups after which a check requires a new code. The count decreases only if a
+   * controller fails, or drops its reports because the identity has no API session.
    */
   moves(identityId: string): number
   /** Time when a check of the session last began to fail because of a timeout, UTC ms; 0: never. */
@@ -187,12 +188,13 @@ export interface PostureService {
    */
   failures(wanted: GrantedRight, posture: EvaluatedPosture): readonly PostureFailure[]
   /**
-   * The checks of the first policy whose checks all pass. A service session is admitted because of
-   * this policy.
+   * The checks of the first policy whose checks all pass; [] if there is none. A service session is
+   * admitted because of this policy.
    */
   grantingChecks(wanted: GrantedRight, posture: EvaluatedPosture): readonly EvaluatedPostureCheck[]
   /**
-   * The services that soon require a new code because the session's device has woken, in id order.
+   * The services that soon require a new code because the session's device woke or was unlocked, as
+   * `prompts` says; in id order, and limited in number.
    */
   promptedServices(
     session: RecordOf<'apiSession'>,

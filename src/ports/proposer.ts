@@ -59,8 +59,9 @@ export interface Proposer {
    * @throws {Problem} UNAUTHORIZED: the actor has no right in any state. CLUSTER_NO_LEADER: no
    * leader received the command, and nothing changed. OUTCOME_UNKNOWN: a leader received it, and
    * its outcome is unknown at the deadline. SERVER_TOO_MANY_REQUESTS: this controller has too many
-   * outstanding writes. FEATURE_LEVEL_NOT_RAISED: the command requires a higher feature level than
-   * the cluster has.
+   * outstanding writes, of this caller or in total, or the leader was overloaded until the
+   * deadline. FEATURE_LEVEL_NOT_RAISED: the command requires a higher feature level than the
+   * cluster has. NODE_QUARANTINED: this controller is in quarantine.
    */
   propose(input: ProposalInput): Promise<AppliedProposal>
 }

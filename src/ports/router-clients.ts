@@ -19,7 +19,7 @@ export interface ClientAccessRequest {
   readonly identityId?: string
   readonly apiSessionToken: string
   /**
-   * Hex SHA-1 of the certificates that the client presented to the router; may be empty if only a
+   * Hex SHA-1 of the certificates that the client presented to the router; may be empty if
    * `serviceId` is given.
    */
   readonly fingerprints: readonly string[]
@@ -67,7 +67,7 @@ export interface EndedSession {
   readonly apiSessionId: string
 }
 
-/** A service session that has ended, with its token and id. */
+/** A service session that the state does not contain, with its token and id. */
 export interface EndedServiceSession {
   readonly token: string
   readonly id: string
@@ -80,7 +80,7 @@ export interface ClientSessionListener {
    * other routers may know than before.
    */
   onSessions(ids: readonly string[]): void
-  /** Called when API sessions end for any reason. */
+  /** Called when service sessions end for any reason. */
   onEnded(sessions: readonly EndedSession[]): void
   /**
    * Called with the ids of routers that may know other sessions than before, although the sessions
@@ -122,7 +122,11 @@ export interface RouterClients {
    * router may not know.
    */
   used(routerId: string, token: string): void
-  /** Finds an ended service session by token or id; the result has the id if it is known. */
+  /**
+   * The token and the id of a service session that the state does not contain; null if it contains
+   * the session.
+   * @param token the token of the session, or its id.
+   */
   goneSession(token: string): EndedServiceSession | null
   judge(claim: ClientAccessRequest): Promise<ClientAccessDecision>
   /**

@@ -59,8 +59,8 @@ export interface RouterStatuses {
   of(routerId: string): RouterStatus | null
   presenceOf(routerId: string): RouterPresence
   /**
-   * Whether the identity is connected to an edge router; null if no connected router can report
-   * that.
+   * Whether the identity is connected to an edge router that has a channel to this controller; null
+   * if this controller has no channel to an edge router.
    */
   hasConnection(identityId: string): boolean | null
   /** Cost that this controller adds to a terminator for its open circuits and failed dials. */

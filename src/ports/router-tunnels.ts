@@ -10,9 +10,9 @@ export interface TunnelAccessRequest {
 }
 
 /**
- * `tunnel`: the router has no tunnel. `service`: the service does not exist, or the router may not
- * know it. `posture`: each policy that grants access has posture checks, and a router reports no
- * posture.
+ * `tunnel`: the router has no tunnel, or the router or its identity is disabled. `service`: the
+ * service does not exist, or the router may not know it. `posture`: each policy that grants access
+ * has posture checks, and a router reports no posture.
  */
 export type TunnelAccessFault = 'tunnel' | 'service' | 'router' | 'access' | 'posture'
 
@@ -33,7 +33,8 @@ export interface RouterTunnels {
   /** Terminators of all tunnels, in any order. */
   terminators(): Iterable<TunnelTerminator>
   /**
-   * Called after each entry that may change the result of `judge` for some request.
+   * Calls `onMoved` after each entry, and each replacement of the state, that may change the result
+   * of `judge` for some request.
    * @returns a function that stops the calls.
    */
   follow(onMoved: () => void): () => void

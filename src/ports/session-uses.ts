@@ -6,8 +6,9 @@ interface LoggedSession {
 }
 
 /**
- * The last uses of API sessions at any controller. Controllers share a use immediately as soft
- * state, and write it to the log only after some minutes.
+ * The last uses of API sessions at any controller. Controllers share a use as soft state within
+ * some seconds, unless it is only a little later than the use that they know already. They write it
+ * to the log only after some minutes.
  */
 export interface SessionUses {
   /** UTC ms. */

@@ -69,8 +69,8 @@ function values<S extends DescMessage, T>(
 }
 
 /**
- * Defines a topic whose values this controller stores encoded: there may be one value for each
- * identity, and few are read.
+ * Defines a topic whose values this controller stores encoded, because there may be very many
+ * values, and few are read.
  */
 function packed(schema: DescMessage, bounds: Bounds): SoftTopicDefinition<Uint8Array> {
   return {
@@ -134,8 +134,9 @@ export const softTopics = {
   }),
   /**
    * Routers by id. Every controller publishes the routers that have a channel to it. Routers beyond
-   * the limit are connected, but not shown as connected. If a controller is silent for the TTL, the
-   * others show its routers as not connected.
+   * the limit are connected, but the other controllers do not know these channels. If a controller
+   * is silent for the TTL, the others ignore its channels, and show a router as not connected if no
+   * other controller has a channel to it.
    */
   routers: messages(RouterStatusSchema, { ttlMs: 10_000, ownerBytesMax: 16 * 1024 * 1024 }),
   /**
@@ -168,8 +169,8 @@ export type OpenSoftTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue
 /**
  * Live state that is not stored, such as presence, session activity, posture, routers and circuits.
  * Controllers send it to each other outside of the log. Each controller writes only its own values;
- * a newer (epoch, sequence) of an owner replaces an older one. No code compares the clocks of two
- * machines.
+ * a newer (epoch, sequence) of an owner replaces an older one. No controller compares its clock
+ * with that of another to decide which values are current.
  */
 export interface SoftState<T extends SoftTopicTable = SoftTopics> {
   /**

@@ -121,13 +121,16 @@ export interface PolicyWithPostureChecks {
   serviceIds(): Iterable<string>
 }
 
-/** A posture check, evaluated at one time. */
+/** A posture check that was evaluated, and its revision at that time. */
 export interface EvaluatedPostureCheck {
   readonly id: string
   readonly revision: number
 }
 
-/** The session for which a response shows a service, in addition to the identity. */
+/**
+ * Data of the caller's session on which the detail of a service depends, in addition to its
+ * identity.
+ */
 export interface ServiceDetailScope {
   readonly configTypes: ShownConfigTypes
   readonly posture: EvaluatedPosture
@@ -142,7 +145,7 @@ export interface CodePrompts {
   readonly isUnlocked: boolean
 }
 
-/** A service whose posture checks require a new MFA code. */
+/** A service whose posture checks require a new MFA code when a grace period ends. */
 export interface PromptedService {
   readonly id: string
   readonly name: string
@@ -162,7 +165,8 @@ export interface RecordSource {
 }
 
 /**
- * Records, and a counter that increases with each write that may change whether sessions are valid.
+ * Records, and a counter from which readers recognize that sessions may have become valid or
+ * invalid.
  */
 export interface ValidityRecords extends RecordSource {
   /**

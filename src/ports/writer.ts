@@ -7,7 +7,7 @@ export type Idempotency =
   /** A request id, and a hash of the request. */
   | { readonly case: 'id'; readonly id: Uint8Array; readonly bodyHash: () => Uint8Array }
   | { readonly case: 'none' }
-  /** The controllers do not store an id, so a repeated request takes effect twice. */
+  /** The controllers do not store an id, so a repeated request may take effect twice. */
   | { readonly case: 'notKept' }
 
 /** The request behind a write, over any transport. */
@@ -34,8 +34,8 @@ export interface WriteOrigin extends WriteRequest {
 }
 
 /**
- * A command for the proposer, without its origin (the number by which the state machine recognizes
- * a repeated command).
+ * A command for the proposer, without the fields that come from its origin: actor, request ID and
+ * trace.
  */
 export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
 

@@ -12,8 +12,8 @@ import { DiskProxy } from './disk-proxy.ts'
 import { MessagePortLink } from './message-port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
-// Start data of the Raft thread, which runs consensus and mesh, so that it sends heartbeats in time
-// even when the API is busy.
+// Program of the Raft thread. It runs consensus and mesh, so that heartbeats are sent in time even
+// while the API keeps the main thread busy.
 
 export interface RaftThreadData {
   readonly host: ConsensusOptions

@@ -39,7 +39,7 @@ interface WorkerQueueDeps {
  */
 type OverrunReason = 'processor time' | 'memory' | 'late' | 'not started'
 
-/** Error of a task that exceeded a limit, after which its thread was terminated. */
+/** Error of a task that did not finish within a limit, after which its thread was terminated. */
 export class TaskLimitError extends Error {
   readonly reason: OverrunReason
 
@@ -182,13 +182,13 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * Starts to measure a task. Called when the thread has sent the previous result, because it then
-   * starts the next task.
+   * Starts to measure the task that the thread starts now: a task that was sent to the idle thread,
+   * or the next one after the thread has sent the previous result.
    */
   #watch(worker: Worker): void {
     const begin: Begin = { atMs: this.#deps.clock.monotonicMs(), used: worker.cpuUsage() }
-    // The value is awaited only if the task is late. An error is ignored, because it means that the
-    // thread has already stopped.
+    // The value is awaited only if the task is still running after `taskMsMax`. An error is
+    // ignored, because it means that the thread has already stopped.
     begin.used.catch(() => undefined)
     this.#checkIn(this.#deps.limits.taskMsMax, worker, begin)
   }

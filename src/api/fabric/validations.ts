@@ -10,7 +10,7 @@ import { canCallOperation } from '../../auth/principal/permissions.ts'
 import {
   actorForPrincipal,
   type Caller,
-  writeOriginForPrincipal,
+  writeOriginForActor,
 } from '../../auth/principal/principal.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type {
@@ -246,7 +246,7 @@ async function removed(
   )
   try {
     await writer.deleteEntity(
-      writeOriginForPrincipal(backgroundWriteRequest(), actor),
+      writeOriginForActor(backgroundWriteRequest(), actor),
       'terminator',
       id,
     )

@@ -9,7 +9,7 @@ import type { CallerCredentials } from '../../auth/principal/credentials.ts'
 import {
   actorForPrincipal,
   type Caller,
-  writeOriginForPrincipal,
+  writeOriginForActor,
 } from '../../auth/principal/principal.ts'
 import type { ChallengeReason } from '../../auth/sessions/request-authenticator.ts'
 import type { Reply } from './responses/envelope.ts'
@@ -188,7 +188,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
  */
 export function requestOrigin(call: RequestContext, request = toWriteRequest(call)): WriteOrigin {
   const { idempotency } = request
-  return writeOriginForPrincipal(request, requestActor(call), idempotency)
+  return writeOriginForActor(request, requestActor(call), idempotency)
 }
 
 /** The caller of the request as the actor of writes. */

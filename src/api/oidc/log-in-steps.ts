@@ -5,7 +5,7 @@ import { type LogInCredential, logInProblem } from '../../auth/log-in/log-in.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import {
   actorForPrincipal,
-  writeOriginForPrincipal,
+  writeOriginForActor,
   type SessionPrincipal,
 } from '../../auth/principal/principal.ts'
 import { Problem, problemTypes } from '../../lib/problems.ts'
@@ -153,7 +153,7 @@ export class LogInStepHandlers {
     const principal = await this.principal(call, id)
     const code = readFormParameters(body)('code') ?? ''
     try {
-      const origin = writeOriginForPrincipal(toWriteRequest(call), actorForPrincipal(principal))
+      const origin = writeOriginForActor(toWriteRequest(call), actorForPrincipal(principal))
       const given = { purpose: 'pass', code, address: call.credentials.address } as const
       await secondFactors.prove(origin, principal.identity.id, given, requireEnrolled)
     } catch (error) {

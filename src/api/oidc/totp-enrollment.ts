@@ -3,7 +3,7 @@ import { requiredFactorByPurpose, type SecondFactors } from '../../auth/factors/
 import { totpProvisioningUrl } from '../../auth/factors/provisioning.ts'
 import {
   actorForPrincipal,
-  writeOriginForPrincipal,
+  writeOriginForActor,
   type SessionPrincipal,
 } from '../../auth/principal/principal.ts'
 import { Problem, type ProblemCode, problemTypes } from '../../lib/problems.ts'
@@ -229,7 +229,7 @@ function wrongCodeAnswer(error: unknown, page: Reply | null = null): Reply {
 }
 
 function originFor(call: RequestContext, principal: SessionPrincipal): WriteOrigin {
-  return writeOriginForPrincipal(toWriteRequest(call), actorForPrincipal(principal))
+  return writeOriginForActor(toWriteRequest(call), actorForPrincipal(principal))
 }
 
 function enrollmentView({ id, createdAt, updatedAt }: Mfa) {

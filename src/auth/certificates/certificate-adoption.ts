@@ -73,8 +73,8 @@ export class CertificateAdoption {
    * Stores the certificate of a migrated router, or activates the pending certificate of a router
    * that renewed.
    * @returns null if there is nothing to do; otherwise a promise that resolves once this controller
-   * has applied the outcome, which may be a refusal; at a feature level before these commands, it
-   * resolves at once.
+   * has applied the outcome, which may be a refusal; below `MIGRATION_FEATURE_LEVEL`, the
+   * certificate is not stored, and the promise resolves at once.
    * @throws {Problem} by rejecting the promise, for example if there is no leader.
    */
   ofRouter(chain: PresentedCertificates, address: string): Promise<void> | null {
@@ -91,8 +91,9 @@ export class CertificateAdoption {
   }
 
   /**
-   * Stores the certificate of a migrated authenticator whose log-in is allowed.
-   * @throws {Problem} if there is no leader to commit the change.
+   * Stores the certificate of a migrated authenticator. The caller has checked that the log-in is
+   * allowed.
+   * @throws {Problem} for example if there is no leader to commit the change.
    */
   async ofHolder(
     { authenticator, identity }: CertificateHolder,

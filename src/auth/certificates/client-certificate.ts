@@ -53,9 +53,9 @@ interface NoHolder {
 
 /**
  * Finds the identity to which a certificate chain belongs, or the reason for a refusal, which only
- * operators see. The external id claim of a third-party CA selects the identity. If no claim does,
- * the fingerprint selects an authenticator, whose stored certificate must equal the leaf byte for
- * byte.
+ * operators see. The external id claim of a third-party CA selects the identity. If the CA has no
+ * claim, or the leaf lacks the claimed value, the fingerprint selects an authenticator, whose
+ * stored certificate must equal the leaf byte for byte.
  */
 export function findCertificateHolder(
   deps: TrustDeps,

@@ -12,7 +12,7 @@ import {
   toThirdPartyCommandCertificate,
 } from '../certificates/trusted-authorities.ts'
 import type { EnrollRequest } from './enroll-request.ts'
-import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
+import { actorForPrincipal, writeOriginForActor } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -59,7 +59,7 @@ export class CaEnrollment {
       const { address } = request.shown
       const shown = { caId: ca.id }
       const actor = actorForPrincipal({ kind: 'enrolling', shown, method: 'ca', address })
-      const origin = writeOriginForPrincipal(request.write, actor)
+      const origin = writeOriginForActor(request.write, actor)
       await this.#deps.writer.write(origin, {
         kind: CommandKind.CA_ENROLL,
         payload,

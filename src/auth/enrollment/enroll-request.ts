@@ -3,7 +3,8 @@ import type { CallerCredentials } from '../principal/credentials.ts'
 import type { PasswordHashCaller } from '../factors/password-verifier.ts'
 
 /**
- * An enrollment request over any transport: the caller's credentials and the origin of the write.
+ * An enrollment request over any transport: the caller's credentials, the request behind the write,
+ * and the caller for whom a password hash is computed.
  */
 export interface EnrollRequest {
   readonly write: WriteRequest

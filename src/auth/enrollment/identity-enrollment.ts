@@ -20,7 +20,7 @@ import {
   findOutstandingEnrollment,
   tokenAlreadyUsedProblem,
 } from './enrollment-tokens.ts'
-import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
+import { actorForPrincipal, writeOriginForActor } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -194,7 +194,7 @@ export class IdentityEnrollment {
     const { address } = request.shown
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
-    const origin = writeOriginForPrincipal(request.write, actorForPrincipal(principal), idempotency)
+    const origin = writeOriginForActor(request.write, actorForPrincipal(principal), idempotency)
     await this.#deps.writer.write(origin, { kind: CommandKind.ENROLL, payload })
   }
 }

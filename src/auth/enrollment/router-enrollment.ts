@@ -23,7 +23,7 @@ import {
   tokenAlreadyUsedProblem,
 } from './enrollment-tokens.ts'
 import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
-import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
+import { actorForPrincipal, writeOriginForActor } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { routerRenewalCommandKind } from '../../ports/feature-level.ts'
@@ -107,7 +107,7 @@ export class RouterEnrollment {
     const { address } = request.shown
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
-    const origin = writeOriginForPrincipal(
+    const origin = writeOriginForActor(
       request.write,
       actorForPrincipal(principal),
       REQUEST_ID_NOT_STORED,
@@ -166,7 +166,7 @@ export class RouterEnrollment {
       throw new Problem('COULD_NOT_PROCESS_CSR', { fault })
     }
     const principal = { kind: 'router', routerId: router.id, address: shown.address } as const
-    const origin = writeOriginForPrincipal(
+    const origin = writeOriginForActor(
       request.write,
       actorForPrincipal(principal),
       REQUEST_ID_NOT_STORED,

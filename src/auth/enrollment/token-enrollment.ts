@@ -14,7 +14,7 @@ import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
-import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
+import { actorForPrincipal, writeOriginForActor } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
@@ -146,7 +146,7 @@ export class TokenEnrollment {
     const { address } = request.shown
     const shown = { signerId }
     const principal = { kind: 'enrolling', shown, method: 'token', address } as const
-    const origin = writeOriginForPrincipal(request.write, actorForPrincipal(principal), idempotency)
+    const origin = writeOriginForActor(request.write, actorForPrincipal(principal), idempotency)
     await this.#deps.writer.write(origin, {
       kind: CommandKind.TOKEN_ENROLL,
       payload,

@@ -35,7 +35,7 @@ export class FactorEncryption {
 
   /**
    * Creates a new secret with new recovery codes.
-   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no factor key.
+   * @throws {Problem} CLUSTER_NO_LEADER while this controller does not have the current factor key.
    */
   async makeNew(identityId: string): Promise<{ secretId: string; factor: SealedFactor }> {
     const secretId = newShortId()
@@ -97,8 +97,8 @@ export class FactorEncryption {
   }
 
   /**
-   * Finds the key of a version. If the version is unknown, reads the latest state once, because
-   * another controller may have just rotated the key.
+   * Finds the key of a version. If the version is unknown, loads the keys of the applied state
+   * once, because this controller may just have applied a rotation.
    */
   async #keyOf(version: number): Promise<TokenKey | undefined> {
     const { keys } = this.#deps

@@ -20,7 +20,7 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
-import { writeOriginForPrincipal } from '../principal/principal.ts'
+import { writeOriginForActor } from '../principal/principal.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
@@ -70,7 +70,7 @@ export class SecondFactors {
     this.vault = new FactorEncryption(parts)
   }
 
-  /** The second factor of an identity, without its secrets. */
+  /** The second factor of an identity, with its secrets encrypted; undefined if it has none. */
   find(identityId: string): Mfa | undefined {
     return this.#parts.state.get('mfa', identityId)
   }
@@ -83,7 +83,7 @@ export class SecondFactors {
       const payload = toBinary(MfaBeginSchema, message)
       // A repeated request replaces the unverified factor with a new secret, so no request
       // id is stored.
-      const unkept = writeOriginForPrincipal(origin, origin.actor, { case: 'notKept' })
+      const unkept = writeOriginForActor(origin, origin.actor, { case: 'notKept' })
       await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_BEGIN, payload })
     })
   }
@@ -134,7 +134,7 @@ export class SecondFactors {
     const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
     // Stores no request id, because the record of the id would contain an unsalted hash of the
     // code.
-    const unkept = writeOriginForPrincipal(origin, origin.actor, { case: 'notKept' })
+    const unkept = writeOriginForActor(origin, origin.actor, { case: 'notKept' })
     await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_PROVE, payload })
   }
 

@@ -39,7 +39,7 @@ import {
   type PasswordLogInDeps,
   authenticateByPassword,
 } from './password.ts'
-import { writeOriginForPrincipal, type SessionPrincipal } from '../principal/principal.ts'
+import { writeOriginForActor, type SessionPrincipal } from '../principal/principal.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { SessionTokenSigner } from '../sessions/session-token-signer.ts'
 import type { CredentialProof } from './proof.ts'
@@ -73,7 +73,7 @@ export type LogInCredential =
 
 /**
  * A log-in request: the caller, as the queue of password hashes identifies the caller, and the
- * origin of the log entry that opens the session.
+ * request behind the log entry that opens the session.
  */
 export interface LogInRequest {
   readonly write: WriteRequest
@@ -94,13 +94,16 @@ export interface LogInClientInfo {
   readonly oidc?: OidcSessionOptions
 }
 
-/** Options with which the OAuth code flow opens a session. */
+/**
+ * Options with which a log-in flow of OIDC opens a session, with an authorization code or for a
+ * device.
+ */
 export interface OidcSessionOptions {
   readonly sessionId: string
   readonly clientId: string
   /**
    * Hex SHA-256 of the redeemed code; '': no code was redeemed yet, because the session still lacks
-   * a factor.
+   * a factor or the device has not polled since its approval.
    */
   readonly codeHash: string
   /** True: the session must already exist, and its code must not have been redeemed yet. */
@@ -201,9 +204,10 @@ export class LogInService {
 
   /**
    * Logs in with a certificate that the state of this controller accepts, without a read-index
-   * round (ADR 60). In the log, every acknowledged change is before the entry that opens the
-   * session. After this controller has applied that entry, it checks the certificate again. If the
-   * second check fails, the session ends before anyone receives its token.
+   * round (ADR 60). In the log, every change that was acknowledged before the log-in is before the
+   * entry that opens the session. After this controller has applied that entry, it checks the
+   * certificate again. If the second check fails, the session ends before anyone receives its
+   * token.
    * @returns null if the log-in must be checked against the latest state instead.
    */
   async #logInHere(
@@ -245,7 +249,7 @@ export class LogInService {
     const { id } = session
     sessions.forget(id)
     const actor = createSystemActor({ address, identityId: identity.id })
-    const origin = writeOriginForPrincipal(request, actor, { case: 'notKept' })
+    const origin = writeOriginForActor(request, actor, { case: 'notKept' })
     const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id }))
     try {
       await writer.write(origin, { kind: CommandKind.SESSION_DELETE, payload })
@@ -279,11 +283,11 @@ export class LogInService {
     const { state, writer, sessions, tokens, tokenFactor } = this.#deps
     const { authenticator, identityId } = proof
     const { address } = shown
-    // No session exists yet, so the system acts on behalf of the identity.
+    // The session is not opened yet, so the system acts on behalf of the identity.
     const actor = createSystemActor({ address, identityId })
     // Stores no request id: together with the id, the log would store an unsalted hash of the
     // password. If the request is repeated, a second session does no harm.
-    const id = await writer.write(writeOriginForPrincipal(request, actor, { case: 'notKept' }), {
+    const id = await writer.write(writeOriginForActor(request, actor, { case: 'notKept' }), {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
       ...(client.oidc === undefined ? {} : { level: OIDC_FEATURE_LEVEL }),

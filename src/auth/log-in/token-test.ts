@@ -15,7 +15,10 @@ import {
   type ExternalJwtLogInDeps,
 } from './external-jwt.ts'
 
-/** The checks of a log-in by token, in the order in which a controller makes them. */
+/**
+ * The checks of a log-in by token, in the order in which a controller makes them; for a signer
+ * without an audience, a controller makes the check of the audience before that of the key.
+ */
 export const tokenChecks = [
   'form',
   'issuer',
@@ -60,7 +63,7 @@ export interface TokenCheck {
    * Name or JSON pointer of the claim that the check compares; null if the check compares no claim.
    */
   readonly claim: string | null
-  /** The value in the token; unverified, unless the check passed. */
+  /** The value in the token; unverified, unless the check `signature` passed. */
   readonly found: string | null
   /**
    * The value that the signer's record requires; for `identity` the field of the identity that must

@@ -19,8 +19,8 @@ export const deviceLogInLimits = {
   /** Interval at which a device polls for approval. */
   devicePollMs: 5000,
   /**
-   * Maximum device log-ins that wait for approval at one controller, shared fairly among sources;
-   * above the limit, the response is 429.
+   * Maximum device log-ins that wait for approval, and denials of device log-ins, at one
+   * controller, shared fairly among sources; above the limit, the response is 429.
    */
   deviceLogInsMax: 1000,
   /** Maximum number of devices whose polls are counted. */

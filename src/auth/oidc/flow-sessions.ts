@@ -69,8 +69,8 @@ export class FlowSessions {
   }
 
   /**
-   * The session that was just created by redeeming the same code; null if the code was not redeemed
-   * yet.
+   * The session that was just created or completed by redeeming the same code; null if no code of
+   * the flow was redeemed yet, or the session does not exist any more.
    * @throws {OAuthError} invalid_grant if the code was redeemed earlier, or its tokens were used.
    * In both cases, the session ends.
    */
@@ -88,8 +88,9 @@ export class FlowSessions {
 
   /**
    * Creates the session of a redeemed code, or completes the session that already recorded a second
-   * factor.
-   * @throws {OAuthError} invalid_grant when the credential changed since the log-in.
+   * factor or the approval of a device.
+   * @throws {OAuthError} invalid_grant when the credential changed since the log-in, or the session
+   * has ended.
    */
   async redeem(
     { flow, proof }: AuthenticatedLogIn,

@@ -11,7 +11,8 @@ export const LOG_IN_FLOW_TIMEOUT_MS = 10 * 60_000
 
 /**
  * A log-in flow after the authorization request. Its encrypted id contains all of these fields;
- * controllers store nothing about the flow until its session is created.
+ * controllers store no record about the flow until its session is created. For a device, the soft
+ * state maps the user code to the encrypted id.
  */
 export interface StartedLogInFlow extends AuthorizationRequest {
   readonly sessionId: string
@@ -20,12 +21,15 @@ export interface StartedLogInFlow extends AuthorizationRequest {
   readonly isOfDevice?: boolean
 }
 
-/** A completed primary authentication, before the code is issued. */
+/**
+ * A completed primary authentication in a flow. The authorization code is this value in encrypted
+ * form.
+ */
 export interface AuthenticatedLogIn {
   readonly flow: StartedLogInFlow
   /**
-   * Null if the session already exists, because it had to record a second factor. Otherwise the
-   * session is created with this proof.
+   * Null if the session already exists, because it had to record a second factor or the approval of
+   * a device. Otherwise the session is created with this proof.
    */
   readonly proof: StoredCredentialProof | null
 }
@@ -73,7 +77,7 @@ export type LogInStepResult =
       readonly kind: 'pending'
       readonly factors: readonly PendingFactor[]
       readonly identityId: string
-      /** Set if none of the request's bearer tokens is the required external JWT. */
+      /** Null unless `factors` contains the external JWT. */
       readonly challenge: ExternalJwtChallenge | null
     }
   | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }

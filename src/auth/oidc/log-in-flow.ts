@@ -150,8 +150,8 @@ export class LogInFlow {
   }
 
   /**
-   * The principal that submits second factors of a flow; null if the flow has no session yet, and
-   * after its code was redeemed.
+   * The principal that submits second factors of a flow; null for an unknown id, while the flow has
+   * no valid session, and after its code was redeemed.
    */
   async sessionOf(id: string, shown: CallerCredentials): Promise<SessionPrincipal | null> {
     const flow = await this.#begun(id)
@@ -181,8 +181,8 @@ export class LogInFlow {
   }
 
   /**
-   * The missing factors, without the external JWT if this request or an earlier request of the flow
-   * contained it.
+   * The missing factors, without the external JWT if this request contained it, or an earlier
+   * request of the flow to this controller.
    */
   async #lacking(
     { sessionId }: StartedLogInFlow,
@@ -225,9 +225,9 @@ export class LogInFlow {
 
   /**
    * Exchanges a code for tokens, and creates or completes the session in one write.
-   * @throws {OAuthError} invalid_grant. The second use of a code indicates theft and ends the
-   * session (RFC 6749, 4.1.2), unless it can be the repetition of a request whose response was
-   * lost.
+   * @throws {OAuthError} invalid_request for an invalid certificate request; otherwise
+   * invalid_grant. The second use of a code indicates theft and ends the session (RFC 6749, 4.1.2),
+   * unless it can be the repetition of a request whose response was lost.
    */
   async redeem(
     code: string,

@@ -38,7 +38,8 @@ type Parameters = (name: string) => string | undefined
 
 /**
  * Returns the redirect URI of a request, if it is safe to send a response to it.
- * @throws {OAuthError} which the caller shows to the user, and never sends to the redirect URI.
+ * @throws {OAuthError} The caller must show it to the user, and must not send it to the redirect
+ * URI.
  */
 export function validateRedirectUri(of: Parameters, places: RedirectTargets): string {
   const clientId = of('client_id') ?? ''
@@ -52,7 +53,7 @@ export function validateRedirectUri(of: Parameters, places: RedirectTargets): st
   return redirectUri
 }
 
-/** @throws {OAuthError} which the caller may send to the redirect URI. */
+/** @throws {OAuthError} The caller may send it to the redirect URI. */
 export function validateAuthorizationRequest(
   of: Parameters,
   redirectUri: string,

@@ -4,7 +4,7 @@ import { createSystemActor } from '../../ports/actor.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { CommandWriter, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import { writeOriginForPrincipal } from '../principal/principal.ts'
+import { writeOriginForActor } from '../principal/principal.ts'
 import {
   type IssuedSessionCertificate,
   issueSessionCertificate,
@@ -33,8 +33,8 @@ interface KeyBindingDeps {
 }
 
 /**
- * Certificates that clients request during a log-in or refresh. Tokens of such a session are valid
- * only together with its certificate, so stolen tokens alone are useless.
+ * Certificates that clients request during a log-in or refresh. The tokens of a session with such a
+ * certificate are valid only together with it, so stolen tokens alone are useless.
  */
 export class TokenKeyBinding {
   readonly #deps: KeyBindingDeps
@@ -75,7 +75,7 @@ export class TokenKeyBinding {
     request: WriteRequest,
   ): Promise<void> {
     const { writer } = this.#deps
-    const origin = writeOriginForPrincipal(request, createSystemActor({ address, identityId }), {
+    const origin = writeOriginForActor(request, createSystemActor({ address, identityId }), {
       case: 'notKept',
     })
     try {

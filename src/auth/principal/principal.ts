@@ -32,8 +32,8 @@ export interface SessionPrincipal extends SessionWithIdentity {
    */
   readonly permission: SessionPermission
   /**
-   * Version of the cluster key that signed the session token; absent if this request itself opened
-   * the session.
+   * Version of the cluster key that signed the session token; absent in an OIDC session, and if
+   * this request itself opened the session.
    */
   readonly keyVersion?: number
   /** The OIDC access token of the request, in an OIDC session. */
@@ -106,8 +106,11 @@ export function actorForPrincipal(principal: Exclude<Principal, MonitoringClient
   }
 }
 
-/** The origin of a write by a principal. */
-export function writeOriginForPrincipal(
+/**
+ * The origin of a write by an actor.
+ * @param idempotency by default that of the request.
+ */
+export function writeOriginForActor(
   request: WriteRequest,
   actor: Actor,
   idempotency: Idempotency = request.idempotency,

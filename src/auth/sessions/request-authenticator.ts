@@ -110,11 +110,10 @@ export class RequestAuthenticator {
   }
 
   /**
-   * Authenticates every request, except for requests of the host user (`admitHostUser`). The result
-   * is a promise only if the authenticator must query the cluster, write to it or verify a
-   * signature. Examples are an unknown session or a newer key version, which another controller may
-   * have just created, an access token that is not cached, and an external JWT that the session
-   * requires.
+   * Authenticates a request that does not come from the host user (`admitHostUser`). The result is
+   * a promise only if the authenticator must query the cluster, write to it or verify a signature.
+   * Examples are an unknown session or a newer key version, which another controller may have just
+   * created, an access token that is not cached, and an external JWT that the session requires.
    * @throws {Problem} CLUSTER_NO_LEADER when the result depends on the cluster and no leader
    * responds; SERVER_TOO_MANY_REQUESTS.
    */

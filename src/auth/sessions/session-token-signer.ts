@@ -19,7 +19,7 @@ export interface AcceptedSessionToken {
 
 /**
  * `unknown-version`: newer than any key that this controller knows; another controller may have
- * just rotated the key. `no-key`: this controller has no key, so it cannot verify the token.
+ * just rotated the key. `no-key`: this controller has no current key, so it verifies no token.
  */
 type TokenFinding = AcceptedSessionToken | 'invalid' | 'unknown-version' | 'no-key'
 

@@ -35,9 +35,9 @@ const FRESH_MS = 15 * 60_000
 const SIGNERS_MAX = 256
 
 /**
- * Log-ins of console users at identity providers. The browser may connect only to controllers, so a
- * controller reads the provider's addresses and redeems the code. The controller contacts only
- * providers of signers, under the rules for JWKS endpoints of signers.
+ * Log-ins of console users at identity providers. The console may send requests only to
+ * controllers, so a controller reads the provider's addresses and redeems the code. The controller
+ * contacts only providers of signers, under the rules for JWKS endpoints of signers.
  */
 export class ProviderLogIns {
   readonly #deps: ProviderLogInsDeps

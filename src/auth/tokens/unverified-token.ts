@@ -7,7 +7,7 @@ export const unverifiedTokenLimits = {
   charactersMax: 24 * 1024,
   /** Maximum nesting depth of the token's header, and of its claims. */
   depthMax: 16,
-  /** Maximum bearer tokens that are read of one request. */
+  /** Maximum bearer tokens that are read from one request. */
   candidatesMax: 3,
 } as const
 

@@ -42,7 +42,7 @@ function ownName(): string {
  * Actor for a request at the admin socket. Only two users can open a socket of mode 0600: root and
  * the controller's user. The client claims to be one of them; for any other claim, the result is
  * the controller's user. The claim is not verified, because Node cannot read SO_PEERCRED from the
- * kernel. It gives no additional rights: both users may use every operation at this socket.
+ * kernel. It gives no additional rights: both users have the same rights at this socket.
  */
 export function actorFromCallerHeader(header: unknown, own: AdminCaller): Actor {
   const [, uidText = '', name = ''] = typeof header === 'string' ? (CALLER.exec(header) ?? []) : []

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 
 /**
  * Name of a controller's admin socket: HTTP over a Unix socket in the data folder. Its mode is
- * 0600, so only the controller's user and root can connect. They may use every operation, without a
- * session.
+ * 0600, so only the controller's user and root can connect. Without a session, they have the rights
+ * of an administrator there.
  */
 const ADMIN_SOCKET_NAME = 'admin.sock'
 

@@ -42,8 +42,8 @@ export interface BackupScheduleDeps {
 }
 
 /**
- * Creates backups on schedule, keeps the newest ones and runs the operator's hook for each. After a
- * failure, it raises an alarm and retries.
+ * Creates backups on schedule, keeps the newest ones and runs the operator's hook for each. A
+ * failed backup raises an alarm and is retried; a failed hook only raises an alarm.
  */
 export class BackupSchedule {
   readonly #deps: BackupScheduleDeps

@@ -28,8 +28,8 @@ export function startNewGeneration(
   const alone = onlyMember(read.configuration, identity.nodeId)
   writeDataIdentity(dataFolder, { ...identity, generation: options.generation })
   const { statePosition, stateCameBySnapshot } = read
-  // The damaged end of the log is cut off, as the operator has confirmed. No other voter remains
-  // that could send the lost entries.
+  // `hasOtherVoters` makes `openLog` cut off a damaged end of the log, as the operator has
+  // confirmed, although no other voter remains that could send the lost entries.
   const { restored, disk } = openLog(dataFolder, {
     statePosition,
     stateCameBySnapshot,

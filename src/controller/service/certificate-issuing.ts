@@ -8,8 +8,8 @@ import type { NetworkAuthorities } from '../../auth/certificates/network-authori
 import { CertificateWorker } from '../../threads/certificate-worker.ts'
 
 /**
- * Creates the component that issues certificates, always with the authority that is current at the
- * time of the request.
+ * Creates the component that issues certificates, each with the authority that is current when the
+ * order is sent to the certificate thread.
  */
 export function openIssuer(
   keyring: Keyring,

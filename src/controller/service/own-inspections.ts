@@ -68,8 +68,9 @@ function connectionsOf(byIdentity: ReadonlyMap<string, readonly string[]>): obje
 }
 
 /**
- * Number of records of each kind in the router data model. The records themselves are omitted,
- * because not everyone who may inspect a controller may read them.
+ * Number of events of each kind in the router data model: one event for each record, and events of
+ * the kind `members` for the members of policies. The records themselves are omitted, because not
+ * everyone who may inspect a controller may read them.
  */
 function modelEntries(model: RouterModel): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {}
@@ -77,7 +78,7 @@ function modelEntries(model: RouterModel): Readonly<Record<string, number>> {
   return counts
 }
 
-/** Routers whose changes this controller will next send to the other routers. */
+/** Each connected router, with the routers whose changes the next sweep sends. */
 function routerUpdates({ peers, connections }: OwnInspectionsDeps): readonly object[] {
   const changed = peers()?.changedIds() ?? []
   if (changed.length === 0) return []

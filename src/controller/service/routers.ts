@@ -557,7 +557,10 @@ function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
   return a !== undefined && Buffer.compare(a, b) === 0
 }
 
-/** Controllers that routers can reach at present; this one only if it listens for routers. */
+/**
+ * Controllers that can own circuits now: those that accept routers and are connected to this
+ * controller, and this one if it accepts routers.
+ */
 export function* listRouterControllers(clusterNode: ClusterNode): Iterable<string> {
   for (const { id, connected, routerAddresses } of clusterNode.members()) {
     if (connected && routerAddresses.length > 0) yield id

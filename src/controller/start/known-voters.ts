@@ -18,7 +18,9 @@ export function membershipFromRecord(roster: MembershipRecord | null): KnownMemb
   return { configuration, index: roster.index }
 }
 
-/** The members from a data folder; null if the list is missing or unreadable. */
+/**
+ * The members in the membership cache of a data folder; null if the cache is missing or unreadable.
+ */
 export function readKnownMembership(dataFolder: string): KnownMembership | null {
   try {
     return membershipFromRecord(readMembershipCacheFile(dataFolder))

@@ -59,7 +59,7 @@ export async function rejoinWithEmptyDisk(
       }
     }
     const reason = typeof answer === 'string' ? answer : answer.detail
-    // Each reason is logged once.
+    // A reason is logged only if it differs from the previous one.
     if (reason !== lastSaid) log.warn({}, `not admitted yet: ${reason}`)
     lastSaid = reason
     await Promise.race([lost.stop, new Promise((resolve) => setTimeout(resolve, PAUSE_MS))])

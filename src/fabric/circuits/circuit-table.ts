@@ -20,7 +20,7 @@ export interface Circuit {
   readonly isOfTunnel: boolean
   /** True if the tunnel of the egress router hosts the terminator, as identity `hostId`. */
   readonly isHostedByTunnel: boolean
-  /** How many times another controller has become the owner of this circuit. */
+  /** How many times a controller has taken over this circuit. */
   readonly turn: number
   path: CircuitPath
 }

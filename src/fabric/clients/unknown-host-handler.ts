@@ -19,7 +19,7 @@ export interface UnknownHostHandlerDeps {
 
 /**
  * Makes clients host their services again after a migration or a restore, when a router still hosts
- * services for clients, and the state contains none of its terminators (ADR 64).
+ * services for clients, and the state contains none of its terminators for clients (ADR 64).
  */
 export class UnknownHostHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers'] = new Map()

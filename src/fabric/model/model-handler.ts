@@ -114,10 +114,7 @@ export class ModelHandler implements ChannelHandler {
     this.#stop = null
   }
 
-  /**
-   * Called when the first edge router connects: without edge routers, writes have no additional
-   * cost.
-   */
+  /** Called when the first edge router connects: before that, writes have no additional cost. */
   #follow(): () => void {
     const { model } = this.#deps
     this.#restart()
