@@ -82,7 +82,7 @@ export interface TokenTestReport {
    */
   readonly identity: Identity | null
   /**
-   * Whether the token could create an identity, because its signer allows enrollment and no
+   * Whether the token could create an identity, because its enabled signer allows enrollment and no
    * identity has the token's claim yet.
    */
   readonly enrolls: boolean
@@ -159,6 +159,7 @@ function reportOf(cause: RefusedToken['cause'] | null, tested: Tested): TokenTes
     enrolls:
       cause?.reason === 'IDENTITY_UNKNOWN' &&
       signer !== null &&
+      !isDisabled &&
       (signer.enrollToTokenEnabled || signer.enrollToCertEnabled),
     claimNames: Object.keys(claims)
       .slice(0, NAMES_MAX)

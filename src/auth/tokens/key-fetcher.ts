@@ -124,7 +124,7 @@ export class KeyFetcher {
   async #lookUp(host: string): Promise<readonly LookupAddress[]> {
     // @guard signer-keys--lookups
     if (this.#lookups >= this.#limits.keyLookupsMax) {
-      throw new KeyFetchError('DNS lookup timed out')
+      throw new KeyFetchError('too many other DNS lookups have not been answered')
     }
     this.#lookups += 1
     try {

@@ -233,6 +233,10 @@ describe('the test of a token', () => {
       enrolls: true,
       identity: null,
     })
+    await patch('external-jwt-signers', signerId, { enabled: false })
+    const { enrolls } = await testOf(await provider.token('new'), signerId)
+    expect(enrolls, 'with a disabled signer').toBe(false)
+    await patch('external-jwt-signers', signerId, { enabled: true })
     await patch('external-jwt-signers', signerId, { enrollToTokenEnabled: false })
     const policy = await newPolicy('no tokens', { extJwt: { allowed: false, allowedSigners: [] } })
     await patch('identities', 'alice-id', { authPolicyId: policy })
