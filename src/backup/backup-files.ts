@@ -50,9 +50,7 @@ export async function readBackupSummary(path: string): Promise<BackupSummary> {
   }
 }
 
-/**
- * Name of a file while it is being written; the name of a finished backup never has this prefix.
- */
+/** Name of a file while it is being written, by which controllers recognize unfinished backups. */
 function partialBackupName(name: string): string {
   return `.${name}.${process.pid}.partial`
 }
@@ -61,7 +59,7 @@ function partialBackupName(name: string): string {
  * Writes a new file of mode 0600. The file gets its name only when it is complete and durable, and
  * it never overwrites another file.
  * @param path absolute.
- * @param onSynced called after each sync; an error from it aborts the write.
+ * @param onSynced called after each sync except the last; an error from it aborts the write.
  * @throws the error of `bytes` or of the file system (EEXIST); the incomplete file is removed.
  */
 export async function writeNewBackup(

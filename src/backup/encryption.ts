@@ -18,7 +18,7 @@ export interface BackupRecipient {
   readonly publicKeySpki: Uint8Array
 }
 
-/** A controller of the cluster, whose key may not be that of a recipient. */
+/** A controller of the cluster; its key must not be that of a recipient. */
 interface ControllerCertificate {
   readonly id: string
   /** '' if it is not known. */
@@ -27,9 +27,9 @@ interface ControllerCertificate {
 
 /**
  * @param pem a public key or a certificate.
- * @param controllers refuses the keys of these controllers: after the loss of the controller's
- * host, nothing could decrypt the backup.
- * @throws {CertificateError} when it is neither, or when its key is not allowed.
+ * @param controllers controllers whose keys are refused: after the loss of the host of such a
+ * controller, nothing could decrypt the backup.
+ * @throws {CertificateError} when `pem` is neither, or when its key is not allowed or is refused.
  */
 export function parseRecipient(
   pem: string,

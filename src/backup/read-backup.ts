@@ -13,8 +13,8 @@ export interface BackupReadResult {
   /** SHA-256 of the whole file in hex. */
   readonly sha256: string
   /**
-   * SHA-256 of all bytes before the last 32 in hex, which those last bytes contain. Releases
-   * before 0.3.0 printed it as the SHA-256 of the backup.
+   * Hex SHA-256 of all bytes before the last 32 bytes, which contain this checksum. Releases before
+   * 0.3.0 printed it as the SHA-256 of the backup.
    */
   readonly endChecksum: string
   /** null if the backup contains no secrets. */
@@ -63,7 +63,8 @@ export async function readBackup(
 }
 
 /**
- * Checks everything that can be checked without a key: checksums, format, feature level.
+ * Checks what can be checked without a key even if the backup is encrypted: checksums, format,
+ * feature level, and the CA certificates in the head.
  * @throws {BackupFault}
  */
 export async function checkBackup(

@@ -23,7 +23,7 @@ const SHOWN_IDS_MAX = 20
 
 /**
  * Changes that a restore of `backup` would make in the cluster with the state `live`. The restore
- * itself uses the same function.
+ * itself also calls `planRecordReplacement`.
  * @param backup modified by this call, which removes its sessions, because a restore never restores
  * sessions.
  */

@@ -18,7 +18,10 @@ export function listFactors(state: State): Mfa[] {
   return [...state.table('mfa').rows.values()].map(({ record }) => record)
 }
 
-/** Decrypts a second factor; null when the backup does not contain the key that encrypted it. */
+/**
+ * Decrypts a second factor; null when the backup does not contain the key that encrypted it, or the
+ * factor was modified.
+ */
 export function decryptFactor({ state, secrets }: FactorSource, mfa: Mfa): FactorSecrets | null {
   const key = keyOf(secrets, mfa)
   return key === undefined

@@ -19,7 +19,7 @@ interface SecretHolder {
 }
 
 /**
- * @returns the authority that signed the certificates in the backup.
+ * @returns the newest issuing authority in the backup.
  * @throws {BackupFault} NO_SECRETS.
  */
 export function issuingAuthorityFromBackup(

@@ -69,7 +69,7 @@ interface RateWindow {
 }
 
 /**
- * Why messages wait: `hello`: the peer's hello has no answer yet; `drain`: the peer does not read;
+ * Why messages wait: `hello`: the channel is not open yet; `drain`: the peer does not read;
  * `window`: the rate limit of this second; `turn`: other connections are served first.
  */
 type Hold = 'hello' | 'drain' | 'window' | 'turn'
@@ -142,12 +142,12 @@ export class Channel {
     return this.#isClosed
   }
 
-  /** Time since the peer last answered a heartbeat, ms; 0 before the channel is open. */
+  /** Time since the peer last answered a heartbeat, or since the opening, ms; 0 before that. */
   get silentForMs(): number {
     return this.#heartbeats?.silentForMs ?? 0
   }
 
-  /** Round trip of the last answered heartbeat; null before the first. */
+  /** The last measured round trip of a heartbeat; null before the first. */
   get roundTripMs(): number | null {
     return this.#heartbeats?.roundTripMs ?? null
   }
@@ -268,7 +268,7 @@ export class Channel {
   }
 
   /**
-   * @throws {Error} when the channel closes, the timeout expires, or too many requests are pending.
+   * @throws {Error} if the channel closes, no valid reply comes in time, or too many requests wait.
    */
   request(
     outgoing: OutboundMessage,
@@ -360,7 +360,7 @@ export class Channel {
   }
 
   #write(message: ChannelMessage, queue: SendQueueCounter | null = null): boolean {
-    // A single message may exceed the limit, for example a whole data model.
+    // If nothing else waits, a message may exceed the limit, for example a whole data model.
     if (this.#writer.isFull(frameByteLength(message), this.#deps.limits.unsentBytesMax)) {
       this.close('the peer does not read')
       return false
@@ -493,7 +493,7 @@ export class Channel {
       return
     }
     socket.pause()
-    // For `hello` and `drain`, the answer to the hello and the `drain` event call `#read`.
+    // For `hello`, `open` calls `#read`; for `drain`, the `drain` event does.
     if (all === 'turn') this.#readInNextTurn()
     else if (all === 'window') {
       this.#resumeTimer ??= setTimeout(() => this.#onWindowOver(), RATE_WINDOW_MS)

@@ -29,7 +29,7 @@ interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFra
   /** The application protocol (ALPN) that the listener must choose. */
   readonly protocol: string
   /**
-   * Checks the peer after TLS has verified it and before anything is sent; returns the reason to
+   * Checks the peer after TLS has verified it and before the hello is sent; returns the reason to
    * reject the peer, or null.
    */
   readonly judge: (socket: TLSSocket) => string | Error | null

@@ -41,7 +41,8 @@ interface FrameLimits {
   readonly frameHeadersMax: number
   readonly frameBodyBytesMax: number
   /**
-   * Maximum body size by content type; a longer body is discarded as it arrives. Absent: no limit.
+   * Maximum body size by content type; a longer body is discarded as it arrives. Absent: every body
+   * within `frameBodyBytesMax` is kept.
    */
   readonly keptBodyBytesMax?: (contentType: number) => number
 }
@@ -257,7 +258,8 @@ export class FrameDecoder {
   }
 
   /**
-   * Copies the first bytes of the next frame into one piece, as far as they have arrived.
+   * Makes the first bytes of the next frame contiguous in memory, as far as they have arrived;
+   * copies them only if they span several chunks.
    * @returns whether all of them have arrived.
    */
   #gather(bytes: number): boolean {
@@ -277,8 +279,8 @@ export class FrameDecoder {
   }
 
   /**
-   * Allocates a new buffer that is used only for the next frame, because returned messages still
-   * refer to the old chunk.
+   * Makes space for more bytes of the next frame in a buffer that is used only for this frame,
+   * because returned messages still refer to the old chunk.
    */
   #makeRoom(moreBytes: number, frame: number): void {
     const have = this.#end - this.#at

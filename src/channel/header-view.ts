@@ -10,9 +10,7 @@ export interface ChannelHeaders {
 /** Bytes of key and length before each value. */
 export const HEADER_ENTRY_PREFIX_BYTES = 8
 
-/**
- * A view of a part of the bytes. Needed because `slice` copies if the bytes are not a `Buffer`.
- */
+/** A view of a part of the bytes, as a `Uint8Array` even if the bytes are a `Buffer`. */
 export function byteView(bytes: Uint8Array, from: number, to: number): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset + from, to - from)
 }
@@ -102,8 +100,8 @@ export function headersFault(
   headersMax: number,
 ): string | null {
   let entries = 0
-  // A duplicate key counts as one header. The set is created only when a key occurs twice, which
-  // well-behaved peers do not send.
+  // Headers with the same key count as one. The set is created only if there are more than
+  // `headersMax` entries, which well-behaved peers do not send.
   let keys: Set<number> | null = null
   for (let at = from; at < to;) {
     if (to - at < HEADER_ENTRY_PREFIX_BYTES) return 'a header that ends early'

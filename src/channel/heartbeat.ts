@@ -85,7 +85,7 @@ export class HeartbeatExchange {
     else this.#answeredMs += lostMs
   }
 
-  /** Round trip time of the last returned heartbeat stamp; null before the first. */
+  /** The last measured round trip time of a heartbeat stamp; null before the first. */
   get roundTripMs(): number | null {
     return this.#roundTripMs
   }

@@ -144,8 +144,8 @@ export type HelloRejectClass = 'busy' | 'notPermitted'
 const rejectClasses: Readonly<Record<HelloRejectClass, number>> = { busy: 1, notPermitted: 2 }
 
 /**
- * The reply that is sent before the socket is closed. Newer dialers log the reason; older dialers
- * only see the socket close.
+ * The reply that refuses a hello; the listener closes the socket after it. Newer dialers log the
+ * reason; older dialers only see the socket close.
  */
 export function helloRefusedMessage(reason: string, rejectClass: HelloRejectClass): ChannelMessage {
   return {

@@ -23,14 +23,15 @@ export const channelLimits = {
    */
   frameBodyBytesMax: 16 * 1024 * 1024,
   /**
-   * Maximum bytes that wait to be sent; one message may be larger if no bytes wait. While the
-   * socket's send buffer is full, the channel reads only data from this peer; above this limit, the
-   * channel is closed.
+   * Maximum bytes that wait to be sent; one message may be larger if no bytes wait. While too many
+   * bytes wait, the channel reads only data from this peer; above this limit, the channel is
+   * closed.
    */
   unsentBytesMax: 8 * 1024 * 1024,
   /**
-   * `trySend` sends only while fewer bytes than this wait to be sent. The remaining space is for
-   * messages that cannot be dropped, so that a peer that reads data slowly keeps its channel.
+   * Maximum bytes that wait to be sent, including the new message, up to which `trySend` sends a
+   * message; one message may be larger if no bytes wait. The remaining space is for messages that
+   * cannot be dropped, so that a peer that reads data slowly keeps its channel.
    */
   trySendBytesMax: 4 * 1024 * 1024,
   /** Maximum requests that wait for a reply; a further request fails. */

@@ -17,8 +17,8 @@ import {
 /** Additional elements that a nested message counts, because decoding creates an object for it. */
 const MESSAGE_ELEMENTS = 4
 /**
- * Maximum elements of one field including its content; the decoder decodes such a field in one
- * step.
+ * Default maximum elements of one field including its content; the decoder decodes such a field in
+ * one step.
  */
 export const FIELD_ELEMENTS_MAX = 4096
 /** A step of decoding ends once this many elements are decoded. */
@@ -215,8 +215,8 @@ export function protobufBodyFault(
 }
 
 /**
- * Decodes a body that passed {@link protobufBodyFault}. A step decodes several hundred fields, or
- * one field that is larger.
+ * Decodes a body that passed {@link protobufBodyFault}. A step decodes whole fields with several
+ * hundred elements together, or more if its last field is larger.
  * @throws {Error} when the body does not match the schema.
  */
 export function* decodeIncrementally<D extends DescMessage>(

@@ -690,7 +690,7 @@ export const texts = {
     } as Readonly<Record<string, { readonly now: string; readonly ended: string }>>,
     everyCheck: 'every posture check',
     nothing: (one: string) => `It selects no ${one}, so it grants nothing.`,
-    /** For example `All identities` or `Edge routers with #eu and #fast`. */
+    /** For example `all identities`, `Sales` or `edge routers with all of #eu and #fast`. */
     selection: (names: readonly string[], hasAll: boolean, many: string) => {
       if (names.includes('#all')) return `all ${within(many)}`
       const shown = names.length <= NAMES_SHOWN ? names : names.slice(0, NAMES_SHOWN - 1)

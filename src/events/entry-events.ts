@@ -52,7 +52,10 @@ const SHARE_OF_RING = 8
 const SESSION_WEIGHT = 256
 const LOG_IN_WEIGHT = 384
 const NOTICE_WEIGHT = 384
-/** Each changed record causes two events: one for the change, and one for its commit. */
+/**
+ * Number of events of the namespace `entityChange` for one published change: the change and its
+ * commit.
+ */
 const CHANGE_EVENTS = 2
 
 type RecordEvent = (record: RecordChange['after'], entry: EntryChanges) => NewEvent
@@ -153,7 +156,7 @@ export class EntryEvents implements EventRingSlot {
     return generation === this.#source.generation && index === this.#index ? sequence : 0
   }
 
-  /** Events of the log entry, in the order of the feed. */
+  /** Events of the log entry, in the order in which the controller emits them. */
   events(): readonly EmittedEvent[] {
     const entry = this.#entry
     if (entry === null) return this.#events
@@ -181,8 +184,8 @@ function newEventsOf(
   entry: EntryChanges,
   positionAt: (at: number) => EventPosition,
 ): readonly NewEvent[] {
-  // The changes are sorted by kind, because the order in the feed depends on when each kind was
-  // first subscribed to, and that may differ between controllers.
+  // The changes are sorted by kind, because their order in the state's change feed depends on when
+  // each kind was first subscribed to, and that may differ between controllers.
   const changes = entry.changes.filter((one) => eventsOf(one) !== null).toSorted(byKind)
   const made = changes.map((change, at) => entityChangeEvents(change, entry, positionAt(at)))
   return [

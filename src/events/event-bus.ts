@@ -11,7 +11,7 @@ interface EventBusDeps {
   readonly appliedIndex: () => number
   /**
    * Start of the process, UTC ms. The first sequence number is derived from it, so that numbers of
-   * an earlier process are smaller.
+   * an earlier process are smaller if the clock was not set back.
    */
   readonly startedAtMs: number
   readonly limits: EventRingLimits
@@ -20,7 +20,7 @@ interface EventBusDeps {
 /**
  * Factor that converts the start time of a process to its first sequence number. The sequence
  * numbers of a process exceed the numbers of an earlier process, unless the earlier process emitted
- * more than a thousand events per millisecond.
+ * more than a thousand events per millisecond or the clock was set back.
  */
 const SEQUENCES_PER_MS = 1000
 
@@ -104,8 +104,8 @@ export class EventBus {
   }
 
   /**
-   * Registers a reader of these namespaces; the controller collects metrics only while they have a
-   * reader.
+   * Registers a reader of these namespaces. The controller emits events of the namespaces
+   * `metrics`, `usage`, `service` and `entityCount` only while they have a reader.
    * @returns a function that removes the reader.
    */
   want(namespaces: Iterable<EventNamespace>): () => void {

@@ -6,9 +6,12 @@ type Emitter =
   | 'every'
   /** Only the controller that observed the event. */
   | 'observer'
-  /** The leader, at a fixed interval. */
+  /** The leader, at a fixed interval while the events have a reader. */
   | 'leader'
-  /** Every controller, about itself, at a fixed interval. */
+  /**
+   * Every controller, about itself, at a fixed interval while the events have a reader. For metrics
+   * of a router, the controller that forwards them.
+   */
   | 'itself'
 
 export interface EventField {

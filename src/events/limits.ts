@@ -28,11 +28,14 @@ export const eventLimits = {
    * closing; then the controller closes the stream.
    */
   eventLingerMs: 5000,
-  /** Maximum characters of text buffered for one stream, in addition to the socket's buffer. */
+  /**
+   * Characters of text that one stream of server-sent events buffers, in addition to the socket's
+   * buffer; above that, the stream adds no further event until the client has read.
+   */
   eventStreamCharactersMax: 16 * 1024,
   /** Interval of heartbeats on an idle stream. */
   eventHeartbeatMs: 15_000,
-  /** Maximum bytes in one write to standard output. */
+  /** Characters after which a write to standard output takes no further event. */
   eventBatchBytes: 64 * 1024,
   /** Maximum number of observations that wait to become events; more are dropped and counted. */
   liveFactsWaitingMax: 10_000,
@@ -59,6 +62,6 @@ export const eventLimits = {
   eventLinesRetryMs: 50,
   /** Delay before a failed write to a file is retried. */
   eventFileRetryMs: 1000,
-  /** Maximum bytes in one write to an event file. */
+  /** Characters after which a write to an event file takes no further event. */
   eventFileBatchBytes: 256 * 1024,
 } as const

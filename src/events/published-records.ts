@@ -4,8 +4,8 @@ import type { Json } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 
 /**
- * Kinds whose changes cause events, sorted by name. The descriptor of a kind determines which
- * fields the events show.
+ * Kinds whose changes cause events of the namespace `entityChange`, sorted by name. The descriptor
+ * of a kind determines which fields the events show.
  */
 const publishedEntities = entities.filter(({ isPublished }) => isPublished)
 
@@ -33,7 +33,7 @@ export function entityTypeName(kind: KindName): string {
   return shapes.get(kind)?.typeName ?? kind
 }
 
-/** A record without its secrets, with times in RFC 3339 form. */
+/** The fields of a record that events show, with times in RFC 3339 form. */
 export function toPublishedRecord(
   kind: KindName,
   record: EntityRecord,

@@ -7,8 +7,8 @@ export interface Disablement {
 }
 
 /**
- * Whether the identity is disabled at `atMs`, UTC ms. The state machine passes log time; requests
- * pass the local clock's time.
+ * Whether the identity is disabled at `atMs`, UTC ms. The state machine passes log time; checks
+ * that come before a proposal pass `proposalNowMs`.
  */
 export function isDisabled({ disabledAt, disabledUntil }: Disablement, atMs: number): boolean {
   return disabledAt !== null && (disabledUntil === null || disabledUntil > atMs)

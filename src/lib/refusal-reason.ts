@@ -1,6 +1,6 @@
 /**
- * Reasons why a log-in was refused; for the operator's log, audit and events. A client never
- * receives the reason, because it reveals which identities, signers and certificates exist.
+ * Reasons why a log-in was refused; for the operator's log, audit and events. The refused client
+ * never receives the reason, because it reveals which identities, signers and certificates exist.
  */
 export const refusalReasons = {
   TOKEN_MISSING: 'the request has no bearer token',

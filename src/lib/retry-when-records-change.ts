@@ -2,9 +2,10 @@ import { Problem } from './problems.ts'
 
 /**
  * Validates and writes. If the write is refused because the validated records have changed, repeats
- * both with the current records.
- * @param request the request that the write carries out. The caller receives a refusal only after
- * this controller has applied the refused entry and all earlier entries.
+ * both with the current records: `run` throws the refusal only after this controller has applied
+ * the refused entry and all earlier entries.
+ * @param request the request that the write carries out.
+ * @param run validates and writes.
  * @throws {Problem} REVISION_MOVED after `judgementsMax` attempts, and any other error of `run`.
  */
 export async function retryWhenRecordsChange<T>(

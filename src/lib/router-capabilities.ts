@@ -50,7 +50,7 @@ export function capabilityNames(bits: readonly number[]): string[] {
   return [...names].flatMap(([bit, name]) => (bits.includes(bit) ? [name] : []))
 }
 
-/** Capabilities as a bit mask, in a number. */
+/** Capabilities as a bit mask, in a number; bits that a number cannot represent are omitted. */
 export function capabilityMask(bits: readonly number[]): number {
   const own = new Set(bits.filter((bit) => bit < MASK_BITS_MAX))
   return [...own].reduce((mask, bit) => mask + 2 ** bit, 0)

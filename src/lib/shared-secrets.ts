@@ -8,9 +8,9 @@ export function isRandomKey(name: SharedSecretName): boolean {
 }
 
 /**
- * Whether every controller should have this version of a secret. A version of the factor key is
- * needed, even after its overlap, as long as a record is encrypted with it: without the version,
- * second factors would be lost.
+ * Whether every controller should have this version of a secret. All versions of the factor key
+ * count as needed, even after their overlap, because records may still be encrypted with one of
+ * them: without it, second factors would be lost.
  */
 export function isSecretVersionNeeded(
   name: SharedSecretName,

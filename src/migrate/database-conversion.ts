@@ -43,7 +43,7 @@ export interface ConversionOptions {
 /**
  * Converts the records of a database to a state, and reports which records and fields are changed
  * or lost, or need a decision.
- * @throws {MigrationFault} DAMAGED.
+ * @throws {MigrationFault} DAMAGED or TOO_LARGE.
  */
 export function convertDatabase(database: OpenZitiDatabase, options: ConversionOptions): State {
   const conversion = new NetworkConversion(database.version, options)
@@ -246,8 +246,8 @@ class NetworkConversion implements Conversion {
 
   /**
    * Makes unique fields unique: OpenZiti has no two records with the same value in such a field,
-   * but a damaged database may. A name gets a suffix. If another record has the name with the
-   * suffix, too, or for another field, the result is null and the record is not migrated.
+   * but a damaged database may. A name gets a suffix. The result is null, and the record is not
+   * migrated, if another record has the name with the suffix, or if the field is not the name.
    */
   #withUniqueValues(kind: KindName, from: StoredRecord, fields: JsonObject): JsonObject | null {
     const made: Record<string, Json> = { ...fields }

@@ -7,7 +7,7 @@ import { MigrationFault } from './fault.ts'
 import { SCHEMA_VERSION_MAX, SCHEMA_VERSION_MIN } from './stores/conversion.ts'
 import { decodeKeyForDisplay } from './stores/stored-record.ts'
 
-/** A record whose fields have been read. */
+/** A record of a store, even if its fields cannot be read. */
 interface DatabaseRecord {
   /** The id as text or, if it is not valid text, in hexadecimal digits. */
   readonly id: string
@@ -95,7 +95,7 @@ export class OpenZitiDatabase {
   /**
    * The records of a store.
    * @param isSkipped selects paths of buckets that are not read.
-   * @throws {MigrationFault} DAMAGED.
+   * @throws {MigrationFault} DAMAGED or TOO_LARGE.
    */
   *records(
     store: string,

@@ -27,9 +27,10 @@ export interface MigrationBackupOptions {
 }
 
 /**
- * Writes a backup of the new network, in the same format as one of its controllers.
+ * Begins a backup of the new network, in the format of a controller's backup. The returned writer
+ * yields the bytes of the backup.
  */
-export async function writeMigrationBackup(
+export async function beginMigrationBackup(
   migration: Migration,
   { recipient, nowMs, version }: MigrationBackupOptions,
 ): Promise<BackupWriter> {

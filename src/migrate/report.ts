@@ -1,8 +1,8 @@
 import { migrateLimits } from './limits.ts'
 
 /**
- * `changed`: migrated with another value, or omitted without any loss. `decide`: migrated, but it
- * does not work until an operator makes a decision. `lost`: not migrated.
+ * `changed`: migrated with another value, or omitted without any loss. `decide`: migrated, but an
+ * operator must check or correct it. `lost`: not migrated.
  */
 export const migrationFindingKinds = ['changed', 'decide', 'lost'] as const
 export type MigrationFindingKind = (typeof migrationFindingKinds)[number]

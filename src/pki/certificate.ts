@@ -167,7 +167,7 @@ function withLazyForms({
 /**
  * Like {@link parseCertificate}, for the certificate of a client. Clients present their certificate
  * with every connection, so the most recently used certificates are cached: equal bytes give the
- * same object.
+ * same object while it is cached.
  * @throws {CertificateError} `unreadable`.
  */
 export function parsePresentedLeaf(der: Uint8Array): Certificate {
@@ -276,8 +276,8 @@ export function leafSpiffeId(leaf: Certificate): SpiffeId {
 }
 
 /**
- * The id of the controller that a leaf identifies. If the subject has a common name, it must equal
- * the id.
+ * The id of the controller that a leaf identifies. If the subject has exactly one common name, it
+ * must equal the id.
  * @throws {CertificateError} `wrong-identity`.
  */
 export function leafControllerId(leaf: Certificate, trustDomain: string): string {
@@ -300,8 +300,8 @@ export function leafControllerId(leaf: Certificate, trustDomain: string): string
 
 /**
  * The id of the router that a leaf identifies: from its SPIFFE id, which the authority determines;
- * without a SPIFFE id, from the common name, as in certificates from other OpenZiti programs. Null
- * when the leaf identifies something else.
+ * without a SPIFFE id, from the common name, as in certificates that an OpenZiti controller issued.
+ * Null when the leaf contains neither, or a SPIFFE id that is not that of a router.
  */
 export function leafRouterId(leaf: Certificate): string | null {
   const named = leaf.uris.filter((uri) => /^spiffe:/i.test(uri))

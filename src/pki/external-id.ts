@@ -2,7 +2,10 @@ import { createTextSearch } from '../lib/text/text-search.ts'
 
 /** Rule for finding the external id in a client's certificate. A CA has at most one rule. */
 export interface ExternalIdRule {
-  /** Index, from 0, of the id among all matches. */
+  /**
+   * Index, from 0, of the id among all matches or, with the parser `SPLIT`, among the parts of all
+   * matches.
+   */
   readonly index: number
   readonly location: 'COMMON_NAME' | 'SAN_URI' | 'SAN_EMAIL'
   readonly matcher: 'ALL' | 'PREFIX' | 'SUFFIX' | 'SCHEME'
@@ -24,8 +27,8 @@ export type ExternalId =
   | { readonly ok: false; readonly reason: string }
 
 /**
- * Finds the external id in a certificate that chains to the CA with this rule. A rule contains no
- * regular expressions, so the time is linear in the length of the names.
+ * Finds the external id in a certificate, which must chain to the CA with this rule. A rule
+ * contains no regular expressions, so the time is linear in the length of the names.
  */
 export function findExternalId(rule: ExternalIdRule, certificate: ExternalIdNames): ExternalId {
   const matched = namesAt(rule, certificate).flatMap((name) => matchOf(rule, name))
@@ -57,8 +60,8 @@ function namesAt(
 }
 
 /**
- * @returns the name without the rule's prefix or suffix, as the only element; an empty list if the
- * name does not match.
+ * @returns the name as the only element, without the prefix or suffix if the rule requires one; an
+ * empty list if the name does not match.
  */
 function matchOf({ matcher, matcherCriteria, location }: ExternalIdRule, name: string): string[] {
   const isUri = location === 'SAN_URI'

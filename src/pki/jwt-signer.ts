@@ -72,8 +72,8 @@ const FORMER_LEAVES_MAX = 32
 export class LeafJwtSigner {
   readonly #deps: LeafJwtSignerDeps
   /**
-   * Parsed leaves by PEM, cached because parsing takes longer than a signature. Contains only the
-   * leaves that the last call used.
+   * Parsed leaves by PEM, cached because parsing takes longer than a signature. `#known` drops the
+   * leaves that no member has any more.
    */
   #leaves = new Map<string, TokenSigningCertificate | null>()
 

@@ -29,7 +29,7 @@ export interface VerifiedJwt {
 /**
  * Verifies that one of the keys signed a token and that the token's times (`exp`, `nbf`) are valid;
  * null otherwise. If `isExpiredAllowed` is true, `exp` may have passed. The `kid` only selects the
- * key to try first. The caller checks issuer, audience and purpose.
+ * key to try first. The caller must check issuer, audience and purpose.
  */
 export async function verifyJwt(
   token: string,

@@ -16,7 +16,10 @@ export type TokenPurpose = keyof typeof tokenTypes
 /** Pattern of an issuer: each controller is an issuer, at `/oidc` of its listeners. */
 const ISSUER = /^https:\/\/[^/?#@\s]+\/oidc$/
 
-/** A currently valid token of an OIDC session; a current member signed it. */
+/**
+ * A token of an OIDC session whose signature and times were valid when it was verified. A current
+ * member signed it or, for a refresh token, possibly a removed member.
+ */
 export interface OidcToken {
   readonly text: string
   /** The id for revoking only this token; '' when the token has no id. */
@@ -28,7 +31,7 @@ export interface OidcToken {
   readonly issuer: string
   /**
    * Hex SHA-1 of the client certificates to which the token is bound; the token is valid only
-   * together with one of them.
+   * together with one of them. Empty: the token is not bound.
    */
   readonly fingerprints: readonly string[]
   /**

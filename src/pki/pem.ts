@@ -10,7 +10,7 @@ interface PemBlock {
   readonly der: Uint8Array
 }
 
-/** The blocks of a PEM string in order, at most `blocksMax`; text between blocks is skipped. */
+/** The first `blocksMax` blocks of a PEM string in order; text between blocks is skipped. */
 export function readPemBlocks(text: string, blocksMax: number): PemBlock[] {
   const blocks: PemBlock[] = []
   for (const { label, base64 } of encodedPemBlocks(text)) {

@@ -79,7 +79,9 @@ export interface ClientCircuitRequest extends WantedCircuit {
   readonly sessionToken: string
   /** Absent if the client presents a service session instead. */
   readonly serviceId?: string
-  /** The client's identity according to the router; absent if the router does not report it. */
+  /**
+   * The client's identity according to the router; absent or '' if the router does not report it.
+   */
   readonly identityId?: string
   readonly apiSessionToken: string
   /** Hex SHA-1 of the certificates that the client presented. */

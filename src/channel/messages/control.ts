@@ -19,8 +19,9 @@ import { formatHostPort } from '../../lib/text/names.ts'
 
 /**
  * Content types between controllers and routers. The names are OpenZiti's without `Type` and, for
- * requests, without `Request`, with two exceptions: `updateEdgeTerminator`, because OpenZiti has
- * two types named UpdateTerminator, and `clientPosture`, which only Flotilla has.
+ * requests, without `Request` at the end, with three exceptions: `circuitRequest`,
+ * `updateEdgeTerminator`, because OpenZiti has two types named UpdateTerminator, and
+ * `clientPosture`, which only Flotilla has.
  */
 export const controlContentType = {
   // Numbers from ctrl_pb.ContentType, and from ctrl_msg for the responses to circuit requests and
@@ -175,8 +176,8 @@ export interface ClusterAddresses {
   readonly removed: readonly RemovedController[]
   /**
    * A router accepts a list only if this index is greater than the index of its current list.
-   * Followers send the index of the membership configuration. The leader sends its log index,
-   * because an address can change without a change of members.
+   * Followers send the index of the membership configuration. The leader sends its commit index if
+   * that is greater, because an address can change without a change of members.
    */
   readonly index: number
   /** Index of the membership configuration. */

@@ -90,7 +90,7 @@ export const edgeHeaderKey = {
 } as const
 
 /** Capability bits that this router announces to clients. */
-export const clientCapabilities: readonly number[] = [CONNECT_BY_SERVICE]
+export const capabilitiesForClients: readonly number[] = [CONNECT_BY_SERVICE]
 
 /**
  * Clients choose connection IDs below this value, and routers choose IDs at or above it, so the IDs

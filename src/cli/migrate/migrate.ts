@@ -10,7 +10,7 @@ import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/comm
 import { programVersion } from '../../controller/version.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { writeMigrationBackup } from '../../migrate/migration-backup.ts'
+import { beginMigrationBackup } from '../../migrate/migration-backup.ts'
 import type { Migration } from '../../migrate/migration.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
 import { toBackupFailure } from '../snapshot/backup-file.ts'
@@ -80,7 +80,7 @@ async function write(migration: Migration, { file, folder, recipient }: Target):
   let hasFile = false
   try {
     writeFolders(partial, migration.files)
-    const writer = await writeMigrationBackup(migration, {
+    const writer = await beginMigrationBackup(migration, {
       recipient,
       nowMs: migration.state.logTimeMs || systemClock.nowMs(),
       version: programVersion(),

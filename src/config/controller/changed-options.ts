@@ -3,7 +3,7 @@ import type { SchemaFields, SectionList, ConfigOption } from '../engine/schema.t
 import { formatOptionValue } from '../engine/option-display.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 
-/** An option whose value in the file differs from the running controller's value. */
+/** An option whose configured value differs from the running controller's value. */
 export interface ChangedOption {
   /**
    * For example `raft.tickMs` or `web[0].names`. The key names the whole list, for example `web`,

@@ -25,8 +25,8 @@ interface Filled {
 const VARIABLE = /\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))/g
 const temporary: ReadonlySet<string> = new Set(['TMP', 'TEMP', 'TMPDIR'])
 /**
- * Maximum characters of one value with its variables replaced; variables that would exceed it are
- * replaced by an empty string.
+ * Maximum characters of one value with its variables replaced; the first variable that would exceed
+ * it, and all later ones in the value, are replaced by an empty string.
  */
 const FILLED_CHARACTERS_MAX = 256 * 1024
 

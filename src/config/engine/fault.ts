@@ -19,7 +19,7 @@ export function formatConfigFault({ source, line, key, problem }: ConfigFault): 
 
 const SHOWN_LENGTH_MAX = 60
 
-/** Shortens configured text and escapes control characters, for a fault message. */
+/** Shortens configured text and replaces control characters by spaces, for a fault message. */
 export function shortenText(text: string): string {
   const printable = text.replaceAll(/[^\x20-\x7e\xa0-\uffff]/g, ' ')
   return printable.length <= SHOWN_LENGTH_MAX

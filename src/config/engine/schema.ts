@@ -46,8 +46,9 @@ interface OptionSettings<T> extends Effective {
   /** True if a reload of the configuration applies a new value. Otherwise a restart is needed. */
   readonly isReloaded?: true
   /**
-   * True if the value may contain a credential: faults, documents and debug bundles then never show
-   * it.
+   * True if the value may contain a credential: faults, the display of the effective configuration
+   * and debug bundles then show it only if it is the default, otherwise at most the part that
+   * `redacted` returns.
    */
   readonly isSecret?: boolean
   /** Alternative names that the file may use for the key. */

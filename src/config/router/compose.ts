@@ -10,7 +10,7 @@ export function composeRouterConfig(options: {
   readonly name: string
   /** `tls:host:port` of controllers. */
   readonly endpoints: readonly string[]
-  /** The only subject alternative name of the server certificate. */
+  /** The only name that the router requests for its server certificate. */
   readonly ip: string
   /** Further sections, in the structure of the configuration file. */
   readonly sections?: Readonly<Record<string, unknown>>

@@ -33,7 +33,7 @@ export function routerConfigNotes(config: RouterConfig): readonly string[] {
   return [...missingSectionNotes(config), ...unusedSectionNotes(config), ...openPortNotes(config)]
 }
 
-/** One sentence for each tunnel whose ports for services other hosts can reach. */
+/** One sentence for each tunnel that opens ports for services on all addresses of the host. */
 function openPortNotes(config: RouterConfig): readonly string[] {
   return config.listeners.flatMap(({ binding, options }, index) => {
     if (binding !== 'tunnel' || options['mode'] !== 'proxy') return []

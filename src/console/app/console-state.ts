@@ -31,8 +31,8 @@ export const isReadOnly = computed(
 )
 
 /**
- * Called when a change was refused because there is no leader. The next response that names a
- * leader resets this state.
+ * Called with the error of each failed change. If there is no leader, the console stays read-only
+ * until a later request for the members reaches a controller that hears from a leader.
  */
 export function noteLeaderlessRefusal(error: unknown): void {
   const isLeaderless = error instanceof ApiRefusalError && error.code === 'CLUSTER_NO_LEADER'

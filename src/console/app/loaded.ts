@@ -11,7 +11,7 @@ export interface LoadedData<T> {
   readonly reload: () => void
 }
 
-/** A tab without user input for this long sends no more requests, so that its session expires. */
+/** A tab without user input for this long reloads nothing, so that its session expires. */
 const IDLE_MS = 15 * 60_000
 let lastInputMs = Date.now()
 for (const type of ['keydown', 'pointerdown', 'wheel']) {

@@ -125,8 +125,8 @@ function linksTo(...targets: readonly (readonly [string, string])[]): Navigation
 }
 
 /**
- * All pages that are not lists, by the first segment of their path; the code of each is loaded when
- * it is shown.
+ * All pages that are not lists, by the first segment of their path; the code of each is loaded
+ * separately.
  */
 const pages: Readonly<
   Record<string, { readonly title: string; readonly Page: ComponentType<NamedPage> }>

@@ -45,7 +45,7 @@ export class ConsoleApiClient {
   readonly #session: SessionTokenSource
   readonly #fetch: typeof fetch
   readonly #core: ClusterClient<PageRequest>
-  /** Time since the controller that responded last has heard from a leader. */
+  /** When the last response was sent, its controller had not heard from a leader for this long. */
   readonly leaderSilenceMs = signal(0)
 
   constructor(

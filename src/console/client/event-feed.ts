@@ -166,7 +166,7 @@ export class EventFeed {
         waitMs = RETRY_MS_MIN
       } catch (error) {
         if (error instanceof ApiRefusalError && error.status === 401) {
-          // Tries again later, because another tab may get a valid session meanwhile.
+          // Releases the lock, because another tab may have a session that the controller accepts.
           this.#enter('refused')
           return
         }

@@ -20,7 +20,7 @@ import {
  */
 const STORED = 'flotilla.session'
 const CLIENT = '/edge/client/v1'
-/** Maximum buttons of the log-in form. */
+/** Maximum signers that the log-in form reads for its buttons. */
 const PROVIDERS_MAX = 10
 
 /** The session of this tab; `isPartial`: the session lacks a second factor. */
@@ -152,7 +152,7 @@ export class TabSession implements SessionTokenSource {
     this.#take(answer)
   }
 
-  /** The external JWT signers at whose identity providers users can log in. */
+  /** The signers at whose identity providers users can log in, among the first that are listed. */
   async logInProviders(): Promise<readonly LogInProvider[]> {
     const { body } = await this.#ask({
       path: `${CLIENT}/external-jwt-signers?limit=${PROVIDERS_MAX}`,

@@ -1,8 +1,8 @@
 import { type IconName, iconPaths } from './icon-paths.ts'
 
 /**
- * An icon. It is always shown beside a text with the same meaning, so it is hidden from screen
- * readers.
+ * An icon. It is hidden from screen readers, because a text beside it or the label of its button
+ * says the same.
  */
 export function Icon({ name, size = 16 }: { readonly name: IconName; readonly size?: number }) {
   return (

@@ -48,7 +48,7 @@ export class EventFile {
 
   /**
    * @returns the number of bytes written; fewer than requested if the disk is full.
-   * @throws when nothing could be written.
+   * @throws when nothing could be written, or the write could not be synced.
    */
   async write(lines: Buffer): Promise<number> {
     const fd = this.#file.fdFor(lines.length)

@@ -59,7 +59,7 @@ export class FileSink {
     this.#work()
   }
 
-  /** Writes the remaining events, as many as possible without waiting. */
+  /** Writes the remaining events until a write fails; a failed write is not retried. */
   async stop(): Promise<void> {
     this.#unlisten()
     this.#work()
@@ -109,8 +109,9 @@ export class FileSink {
   }
 
   /**
-   * Continues after the last event that an earlier process wrote. Events of log entries that the
-   * earlier process applied but whose events it did not write are lost.
+   * Continues after the last event that an earlier process wrote. Events that the earlier process
+   * did not write are lost if this process does not apply their log entries again; a line then
+   * marks the gap.
    */
   async #begin(file: EventFile): Promise<SinkReader> {
     const { bus, filter } = this.#deps

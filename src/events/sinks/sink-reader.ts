@@ -82,8 +82,8 @@ export class SinkReader {
 }
 
 /**
- * The last line that a sink writes when it stops: the output contains all events up to this
- * position.
+ * The last line that the file sink writes when it stops: up to this position, the file contains all
+ * events that match the filter, except those in gaps that a line marks.
  */
 export function endOfStreamLine(selfId: string, at: EventPosition): string {
   return JSON.stringify({

@@ -27,8 +27,8 @@ interface SamplerDeps {
 }
 
 /**
- * At each interval, emits metrics of this controller and counts of dials and records, as long as
- * some reader subscribes to them.
+ * At each interval, emits metrics of this controller, counts of dials and, on the leader, counts of
+ * records, each only while a reader subscribes to them.
  */
 export class MetricSampler {
   readonly #deps: SamplerDeps

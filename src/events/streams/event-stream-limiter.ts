@@ -15,7 +15,7 @@ import type { WebSocketUpgradeRequest } from './event-socket.ts'
 interface StreamRoomDeps {
   readonly bus: EventBus
   readonly clock: Clock
-  /** Number of events that all sinks and streams of this controller have lost. */
+  /** Number of lost events and observations, see `ControllerEvents.lost`. */
   readonly lost: () => number
 }
 

@@ -6,9 +6,10 @@ import type { EventStreamOutput } from './event-stream.ts'
 import { TextToByteStream } from './text-to-byte-stream.ts'
 
 /**
- * Server-sent events (HTML standard, 9.2). The id of each event is the position at which the client
- * can resume. A gap and the end of the stream are events with their own names. A heartbeat is a
- * comment with an id, so that the client's position advances even without events.
+ * Server-sent events (HTML standard, 9.2). The id of an event is the position at which the client
+ * can resume. The start of the stream, a gap and the end of the stream are events with separate
+ * names. A heartbeat is a comment with an id, so that the client's position advances even without
+ * events.
  */
 export class ServerSentEvents implements EventStreamOutput, ByteStream {
   /** Called after the client has read, when more can be written. */

@@ -1,5 +1,5 @@
 interface TextPipeDeps {
-  /** Called when all written text has been read; the writer may continue. */
+  /** Called when the reader has taken all buffered text; the writer may continue. */
   readonly onTaken: () => void
   /** Called when the reader stops reading. */
   readonly onReturned: () => void

@@ -25,7 +25,11 @@ export const clusterSubject: EventSubject = {
     },
     { name: 'leadership.gained', emitter: 'observer', when: 'this controller became leader' },
     { name: 'leadership.lost', emitter: 'observer', when: 'this controller is no longer leader' },
-    { name: 'state.has_leader', emitter: 'observer', when: 'there is a leader again' },
+    {
+      name: 'state.has_leader',
+      emitter: 'observer',
+      when: 'there is a leader, for the first time or again',
+    },
     { name: 'state.is_leaderless', emitter: 'observer', when: 'there is no leader' },
     { name: 'state.ro', emitter: 'observer', when: 'writes through this controller fail' },
     { name: 'state.rw', emitter: 'observer', when: 'writes through this controller succeed again' },

@@ -25,7 +25,11 @@ export const connectSubject: EventSubject = {
       type: 'string',
       meaning: 'ID of the controller or router that accepted the connection.',
     },
-    { name: 'dst_addr', type: 'string', meaning: 'Address at which the connection was accepted.' },
+    {
+      name: 'dst_addr',
+      type: 'string',
+      meaning: 'Address at which the connection was accepted; empty for `peer`.',
+    },
   ],
 }
 

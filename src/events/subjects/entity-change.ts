@@ -64,7 +64,7 @@ export const entityChangeSubject: EventSubject = {
   ],
 }
 
-/** A log entry with the record changes that the state machine made. */
+/** Index, time and audit record of the log entry that changed the records. */
 interface ChangedEntry {
   readonly index: number
   readonly timeMs: number
@@ -72,8 +72,8 @@ interface ChangedEntry {
 }
 
 /**
- * Two events: the change, and its commit. This function runs for each write, so it leaves the
- * events' text to the first reader that needs it.
+ * Two events: the change, and its commit. Their text is created only when the first reader needs
+ * it.
  * @param position position of the change.
  */
 export function entityChangeEvents(

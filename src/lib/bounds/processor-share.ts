@@ -22,8 +22,8 @@ const FREE_PART = 0.25
 const RETRY_MS = 10
 
 /**
- * Work that takes more slices than this counts as long. The queue then puts its remaining steps at
- * the end of the caller's line, and the caller pauses after work that `begin` started. The limit is
+ * Work that takes more slices than this counts as long. `finish` then puts its remaining steps at
+ * the end of the caller's line, and `begin` makes the caller pause after the work. The limit is
  * more than one, because on a busy machine, work that fits in one slice may take two.
  */
 const SHORT_SLICES_MAX = 3

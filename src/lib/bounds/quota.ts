@@ -22,8 +22,8 @@ export class WindowedQuota {
   #dropped = 0
 
   /**
-   * @param onDropped called at the first use after a window has ended, with the number of uses that
-   * the window refused, if any.
+   * @param onDropped called at the first `hasLeft` or `take` after a window has ended, with the
+   * number of uses that `take` refused in the window, if there are any.
    */
   constructor(
     limits: QuotaLimits,

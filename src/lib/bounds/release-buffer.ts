@@ -4,9 +4,10 @@
 const LARGE_BYTES = 64 * 1024
 
 /**
- * Frees the memory of a large buffer immediately; `bytes` and all its views are empty afterwards.
- * Buffers do not count toward the heap size, so hundreds of megabytes may accumulate before a
- * garbage collection. If `bytes` is only a part of its buffer, this function frees nothing.
+ * Frees the memory of a large buffer immediately; `bytes` and all other views of the buffer are
+ * empty afterwards. Buffers do not count toward the heap size, so hundreds of megabytes may
+ * accumulate before a garbage collection. If `bytes` is small, or only a part of its buffer, this
+ * function frees nothing.
  */
 export function releaseBuffer(bytes: Uint8Array): void {
   const { buffer } = bytes

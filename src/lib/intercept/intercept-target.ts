@@ -109,8 +109,8 @@ export function chooseListeningMode(
 
 /**
  * The reasons why no Flotilla tunnel can intercept parts of a config's data, each as a clause of a
- * sentence; if there are many, only the first. Returns none for data that does not match the schema
- * of the config type.
+ * sentence; if there are many, only the first. Ignores parts that do not match the schema of the
+ * config type.
  */
 export function interceptFaults(typeName: string, data: unknown): readonly string[] {
   const faults = [...new Set(allFaults(typeName, data))]

@@ -13,7 +13,7 @@ export interface LatencyCounts {
    * histogram was created.
    */
   readonly buckets: readonly number[]
-  /** 99th percentile of the last ten seconds; 0 if there were no values. */
+  /** 99th percentile of the last eight to ten seconds; 0 if there were no values. */
   readonly p99Ms: number
 }
 
@@ -23,8 +23,8 @@ const WINDOW_MS = 2000
 const WINDOWS = 5
 
 /**
- * A histogram of latencies: counts since its creation, and the 99th percentile of the last ten
- * seconds.
+ * A histogram of latencies: counts since its creation, and the 99th percentile of the last eight to
+ * ten seconds.
  */
 export class LatencyHistogram {
   readonly #total = new Float64Array(LATENCY_BOUNDS_MS.length + 1)

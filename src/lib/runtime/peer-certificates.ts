@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls'
 import { unsupportedNodeReason } from './unsupported-node.ts'
 
 /**
- * Maximum total bytes of the certificates that a peer presents; a longer chain is treated as
+ * Maximum total bytes of the certificates that are read from a peer; a longer chain is treated as
  * absent. OpenSSL itself fails a handshake at 100 KiB. Chains from public and company authorities
  * take 3 to 8 KiB.
  */
@@ -24,8 +24,8 @@ interface LinkedCertificate {
 
 /**
  * The certificate, in DER, that the peer of a TLS connection presented and whose private key the
- * peer has proved to have. Null when the peer presented none or more than {@link
- * PEER_CHAIN_BYTES_MAX} bytes, or when the connection has ended.
+ * peer has proved to have. Null when the peer presented none, when the certificate has more than
+ * {@link PEER_CHAIN_BYTES_MAX} bytes, or when the connection has ended.
  */
 export function peerLeafDer(socket: TLSSocket): Uint8Array | null {
   const { raw } = linked(socket.getPeerCertificate()) ?? {}

@@ -21,10 +21,10 @@ export interface RotatingFileOptions {
 }
 
 /**
- * A file of lines that is rotated only between two writes, so that no line is cut or lost. If a
- * rotation fails, for example because the disk is full, lines continue in the open file and the
- * next write tries to rotate again. If another program has moved the file away, the next write
- * creates a new one.
+ * A file of lines that is rotated only between two writes, so that no line is lost, and none is cut
+ * if each write contains whole lines. If a rotation fails, for example because the disk is full,
+ * lines continue in the open file and the next write tries to rotate again. If another program has
+ * moved the file away, the next write creates a new one.
  */
 export class RotatingFile {
   readonly #options: RotatingFileOptions

@@ -13,9 +13,9 @@ const TEXT_LENGTH_MAX = 1024
  * notations (`127.1`, `0x7f000001`), which would bypass the rules for addresses.
  */
 export function parseDnsName(text: string): string | null {
-  // All checks follow the conversion, because the conversion maps other characters, such as
-  // full-width digits, to ASCII.
   if (text.length > TEXT_LENGTH_MAX) return null
+  // All checks of characters follow the conversion, because the conversion maps other characters,
+  // such as full-width digits, to ASCII.
   const ascii = isAscii(text) ? text : domainToASCII(text)
   const name = ascii.toLowerCase().replace(/\.$/, '')
   if (!NAME.test(name) || isIP(name) !== 0) return null

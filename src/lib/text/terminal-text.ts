@@ -23,8 +23,8 @@ export function firstUnprintableCharacter(text: string): string | null {
 }
 
 /**
- * Turns untrusted text into one safe line: line breaks and tabs become spaces, other control
- * characters become `?`.
+ * Turns untrusted text into one safe line: each run of line breaks and tabs becomes a space, and
+ * each run that contains another control character becomes `?`.
  */
 export function printableLine(text: string, charactersMax = Infinity): string {
   const line = text.replace(runs, (run) => (WHITE.test(run) ? ' ' : '?'))

@@ -47,8 +47,7 @@ const anyKey: KeyRange = { from: null, below: null }
 
 /**
  * Reads a bbolt file without trusting its content. Every walk visits a page at most once, so time
- * and memory are limited by the size of the file. Opens the file only for reading and takes no
- * lock.
+ * and memory are limited by the size of the file. Writes nothing and takes no lock.
  */
 export class BoltFile {
   readonly meta: BoltMeta
@@ -70,7 +69,7 @@ export class BoltFile {
   /**
    * Reads every page in use, and checks that each page of the file is either used once or free.
    * @param onProgress called with the fraction of the file that was read, 0 to 1.
-   * @throws {MigrationFault} DAMAGED.
+   * @throws {MigrationFault} DAMAGED or TOO_LARGE.
    */
   check(onProgress: (share: number) => void = () => undefined): BoltCheckResult {
     const visited = new VisitedPages(this.meta, onProgress)
@@ -98,7 +97,7 @@ export class BoltFile {
 
   /**
    * The bucket at a path of names; null if it does not exist.
-   * @throws {MigrationFault} DAMAGED.
+   * @throws {MigrationFault} DAMAGED or TOO_LARGE.
    */
   find(...names: readonly string[]): BoltBucket | null {
     const visited = this.visitedPages()
@@ -119,7 +118,7 @@ export class BoltFile {
    * The entries of a bucket in the order of their keys.
    * @param visited pages that this walk has visited; a second visit of a page means that the file
    * is damaged.
-   * @throws {MigrationFault} DAMAGED.
+   * @throws {MigrationFault} DAMAGED or TOO_LARGE.
    */
   *entries(bucket: BoltBucket, visited: VisitedPages): Generator<BoltEntry> {
     if (bucket.rootPage === 0) {

@@ -121,7 +121,7 @@ export function issuingAuthorityId(
 
 function hasSigned({ contents, der }: StoredCertificate, { native }: Certificate): boolean {
   const algorithm = readableOrNull(() => readSignatureAlgorithm(contents.signatureAlgorithm))
-  // Such a signature algorithm is not accepted at a log-in. Node verifies the signature, so that
+  // Log-ins refuse an unsupported signature algorithm. Here, Node verifies the signature, so that
   // the certificate still counts as issued by the CA.
   if (algorithm === null || typeof algorithm === 'string') {
     return parseCertificate(der).native.verify(native.publicKey)

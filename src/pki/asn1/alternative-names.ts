@@ -77,7 +77,7 @@ export function readIa5String({ contents }: DerValue): string {
 }
 
 /**
- * Reads a name of the type directoryName in a subject alternative name extension.
+ * Reads a name of the type directoryName (RFC 5280, 4.2.1.6).
  * @throws {DerError}
  */
 export function readDirectoryName({ contents }: DerValue): DistinguishedName {

@@ -57,9 +57,9 @@ export interface DerValue {
 const LENGTH_BYTES_MAX = 3
 
 /**
- * Reads the values inside one constructed value strictly: only definite lengths in their shortest
- * form and one-byte tags, so that two different encodings never have the same meaning. The reader
- * copies nothing and does not recurse.
+ * Reads consecutive DER values strictly: only definite lengths in their shortest form and one-byte
+ * tags, so that the tag and the length of a value can be encoded in only one way. The reader copies
+ * nothing and does not recurse.
  */
 export class DerReader {
   readonly #bytes: Buffer
@@ -73,7 +73,10 @@ export class DerReader {
     return this.#at === this.#bytes.length
   }
 
-  /** @throws {DerError} when there is no further value, or the next value is truncated. */
+  /**
+   * @throws {DerError} when there is no further value, or the next value is truncated or has an
+   * unsupported tag or length.
+   */
   next(): DerValue {
     const from = this.#at
     const tag = this.#byte()
@@ -89,7 +92,7 @@ export class DerReader {
     }
   }
 
-  /** @throws {DerError} when the next value has another tag. */
+  /** @throws {DerError} also when the next value has another tag. */
   take(tag: number): DerValue {
     const value = this.next()
     if (value.tag !== tag) throw new DerError(`tag ${value.tag} where ${tag} is expected`)
@@ -142,8 +145,8 @@ export function readOnlyDerValue(bytes: Uint8Array, tag: number): DerValue {
 }
 
 /**
- * The values directly inside a constructed value, at most `valuesMax`.
- * @throws {DerError}
+ * The values directly inside a constructed value.
+ * @throws {DerError} also when there are more than `valuesMax`.
  */
 export function readInnerDerValues(value: DerValue, valuesMax: number): DerValue[] {
   const reader = new DerReader(value.contents)
@@ -157,7 +160,7 @@ export function readInnerDerValues(value: DerValue, valuesMax: number): DerValue
 
 /**
  * A non-negative integer.
- * @throws {DerError} when it is negative or does not fit 32 bits.
+ * @throws {DerError} also when it is negative or does not fit 32 bits.
  */
 export function readDerSmallInteger({ contents }: DerValue): number {
   const [first = 0x80, second = 0] = contents
@@ -234,8 +237,8 @@ function gather([tag, ...contents]: Tagged<DerTree>, pieces: Uint8Array[]): numb
 const nothing = Uint8Array.of()
 
 /**
- * Tag and length bytes. A length below 128 takes one byte. A greater length takes several bytes,
- * after a byte that contains their number.
+ * Tag and length bytes. A length below 128 takes one byte. A greater length takes one to three
+ * bytes, after a byte that contains their number.
  */
 function headOf(tag: number, length: number): readonly number[] {
   if (length < 0x80) return [tag, length]

@@ -22,7 +22,7 @@ import {
 
 export type HashAlgorithm = 'sha256' | 'sha384' | 'sha512'
 
-/** A signature algorithm; `kind` is the kind of key that it requires. */
+/** A signature algorithm; `kind` is the kind of key that it requires (`rsa-pss`: an RSA key). */
 export type SignatureAlgorithm =
   | { readonly kind: 'rsa' | 'ec'; readonly hash: HashAlgorithm }
   | { readonly kind: 'rsa-pss'; readonly hash: HashAlgorithm; readonly saltBytes: number }

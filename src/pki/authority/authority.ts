@@ -33,13 +33,13 @@ export const BACKDATE_MS = 5 * 60 * 1000
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
 /**
- * A certificate with its private key. Certificate and key are PEM strings. The key is unencrypted
- * PKCS #8; write it only to files of mode 0600.
+ * A certificate with its private key, as PEM strings. The key is not encrypted; write it only to
+ * files of mode 0600.
  */
 export interface CertificateWithKey {
   /**
    * Own certificate first, then the intermediates, so that a peer that has only the root can verify
-   * the chain. The root is not included.
+   * the chain. The root is not included, except as the own certificate of a root.
    */
   readonly certificatePem: string
   readonly privateKeyPem: string
@@ -135,7 +135,7 @@ export interface LeafOptions {
   readonly usages: readonly ('server' | 'client')[]
 }
 
-/** Generates a key pair and issues a leaf for it. The caller validates the names. */
+/** Generates a key pair and issues a leaf for it. The caller must have validated the names. */
 export async function issueLeaf(options: LeafOptions): Promise<CertificateWithKey> {
   const keys = await generateKeys()
   return {
@@ -146,7 +146,7 @@ export async function issueLeaf(options: LeafOptions): Promise<CertificateWithKe
 
 /**
  * Issues a leaf for a key whose private part stays with its owner.
- * @param publicKeySpki DER; the caller has verified that the owner holds the private key.
+ * @param publicKeySpki DER; the caller must have verified that the owner holds the private key.
  * @returns the chain in PEM: leaf first, then the intermediates.
  * @throws {CertificateError} when the kind of key is not allowed.
  */
@@ -208,7 +208,8 @@ export async function issueControllerCertificate(
 
 /**
  * Like `issueControllerCertificate`, for a key whose private part stays with its owner.
- * @param options.publicKeySpki DER; the caller has verified that the owner holds the private key.
+ * @param options.publicKeySpki DER; the caller must have verified that the owner holds the private
+ * key.
  * @returns the chain in PEM: leaf first, then the intermediates.
  * @throws {CertificateError} when the kind of key is not allowed.
  */
@@ -273,8 +274,8 @@ async function sign(options: {
 }
 
 /**
- * Copies the issuer's key identifier, because an external authority may compute key identifiers
- * differently.
+ * Copies the issuer's key identifier if its certificate has one, because an external authority may
+ * compute key identifiers differently.
  */
 async function authorityKeyOf(signer: X509Certificate): Promise<AuthorityKeyIdentifierExtension> {
   const x509 = await import('./x509.ts')

@@ -29,7 +29,7 @@ export function generatePrivateKeyPem(kind: KeyKind = 'ec'): string {
 
 /**
  * Creates a PKCS #10 request (RFC 2986) in PEM; its signature proves possession of the key. The
- * request contains only the common name.
+ * only name in the request is the common name.
  */
 export async function createCertificateRequest(options: {
   readonly privateKeyPem: string

@@ -126,8 +126,8 @@ export function parseCertificateSigner(authority: {
 }
 
 /**
- * Copies the key identifier from the authority's certificate, because an external authority may
- * compute it differently.
+ * Copies the key identifier from the authority's certificate if it has one, because an external
+ * authority may compute it differently.
  */
 function keyIdentifierOf({ contents }: Certificate): Uint8Array {
   return readSubjectKeyId(contents.extensions) ?? subjectKeyIdentifier(contents.spki)
@@ -156,9 +156,9 @@ export function certifyIdentity(
 }
 
 /**
- * Issues the next certificate of an identity. The next certificate keeps the names of the current
- * certificate only if this issuer signed the current certificate; names signed by other issuers are
- * not trusted.
+ * Issues the next certificate of an identity. The next certificate keeps the DNS names, IP
+ * addresses and email addresses of the current certificate only if this issuer signed the current
+ * certificate; names signed by other issuers are not trusted.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function extendIdentityCertificate(
@@ -230,7 +230,8 @@ export function certifyRouterClient(
 
 /**
  * Issues a router's server certificate. The certificate's common name is the router's id; the
- * common name in the request is ignored. The certificate contains the allowed hosts.
+ * common name in the request is ignored. The certificate contains the requested hosts that `naming`
+ * allows.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterServer(

@@ -12,16 +12,17 @@ import { isoTime } from '../../lib/text/format-time.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /**
- * An authority's certificate is due for renewal when the first warning appears, because an operator
- * must renew it manually with the offline root key.
+ * An authority's certificate is due for renewal this long before it expires: when the first warning
+ * about a long-lived certificate appears, because an operator must renew it manually.
  */
 const AUTHORITY_RENEWAL_MS = 30 * DAY_MS
 
 /**
  * Remaining lifetimes at which warnings of increasing severity begin. For a certificate with a
  * short total lifetime, the fraction of that lifetime applies instead; otherwise the warning would
- * begin on the first day. A leaf is renewed automatically when a third of its lifetime remains. All
- * fractions are smaller, so a warning about such a leaf means that its renewal has failed.
+ * begin on the first day. A controller renews its leaf from the cluster's issuing authority when a
+ * third of the leaf's lifetime remains. All fractions are smaller, so a warning about such a leaf
+ * means that its renewal has failed, or that the authority itself expires soon.
  */
 const thresholds = [
   { level: 'critical', leftMs: DAY_MS, fraction: 1 / 16 },
@@ -59,7 +60,7 @@ export interface CertificateHealth {
    * here.
    */
   readonly isTrusted: boolean
-  /** The most urgent level of all certificates in the chain. */
+  /** The most urgent level of the leaf and these authorities. */
   readonly level: ExpiryLevel
 }
 
@@ -174,7 +175,8 @@ export type RenewalReason = 'due' | 'not-yet-valid' | 'new-authority' | 'missing
  * Decides whether to renew a leaf that the cluster's issuing authority issued.
  * @param options.issuingPem the current authority, its own certificate first.
  * @param options.hosts hosts that the leaf must contain.
- * @returns null if the leaf is valid and complete, or if a new leaf would not expire much later.
+ * @returns null if the leaf is complete and not due yet, or if a new leaf would not expire much
+ * later.
  */
 export function renewalReason(options: {
   readonly chain: readonly [Certificate, ...Certificate[]]
@@ -200,7 +202,8 @@ export function renewalReason(options: {
 
 /**
  * Whether the authority's key signed the leaf, and the leaf's chain contains exactly the current
- * certificate of this authority. The authority may have an older certificate with the same key.
+ * certificate of this authority. The authority may have an older certificate with the same key. A
+ * self-signed authority need not be in the chain.
  */
 function isIssuedUnder(
   [leaf, ...others]: readonly [Certificate, ...Certificate[]],

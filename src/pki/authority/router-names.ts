@@ -22,19 +22,23 @@ export interface RouterNaming {
    */
   readonly at: 'enrollment' | 'extension'
   /**
-   * Hosts allowed by an administrator, even if they would otherwise be forbidden. If not empty,
-   * only these and loopback names are allowed.
+   * Hosts in `allowedNames` of the router, which are allowed even if they would otherwise be
+   * forbidden. If not empty, only these and loopback hosts are allowed.
    */
   readonly allowed: readonly string[]
-  /** Hosts of controllers. The certificate contains such a host only if `allowed` lists it. */
+  /**
+   * Hosts of controllers. The certificate contains such a host only if `allowed` lists it, or if it
+   * is a loopback host.
+   */
   readonly reserved: readonly string[]
   /**
-   * Hosts of other routers; at enrollment, the certificate omits them unless `allowed` lists them.
+   * Hosts of other routers; at enrollment, the certificate omits them unless `allowed` lists them
+   * or they are loopback hosts.
    */
   readonly withheld: readonly string[]
   /**
    * PEM of the current server certificate; an extension may contain only hosts from this
-   * certificate, allowed hosts and loopback names.
+   * certificate, allowed hosts and loopback hosts.
    */
   readonly currentPem: string | null
 }
@@ -78,7 +82,7 @@ export function normalizedHosts({ dnsNames, ipAddresses }: AlternativeNames): st
  * Selects the names of a router's server certificate from the requested names. The certificate
  * always contains the router's SPIFFE id, so that the router cannot impersonate a controller.
  * @param own the router's SPIFFE id.
- * @throws {CertificateError} `wrong-identity`, with the forbidden name in the message.
+ * @throws {CertificateError} `wrong-identity`, with the forbidden or malformed name in the message.
  */
 export function selectRouterNames(
   names: AlternativeNames,

@@ -62,7 +62,7 @@ function checkPathLength([, ...above]: readonly Certificate[]): void {
 }
 
 /**
- * Reads an authority supplied by an operator.
+ * Reads and checks an authority supplied by an operator.
  * @param anchors the CA certificates of the future cluster.
  * @throws {CertificateError | SecretFileError} with one sentence that names the file.
  */

@@ -4,7 +4,10 @@ import { generateRecoveryCode } from './totp.ts'
 
 /** Secrets of one second factor (TOTP secret and recovery codes). */
 export interface FactorSecrets {
-  /** 20 bytes, as RFC 4226 recommends for SHA-1. */
+  /**
+   * 20 bytes, as RFC 4226 recommends for SHA-1; for a migrated factor, the length that OpenZiti
+   * chose.
+   */
   readonly secret: Uint8Array
   readonly recoveryCodes: readonly string[]
 }

@@ -44,8 +44,8 @@ export class TicketError extends Error {
 
 /**
  * Maximum characters of a ticket string: less than the limit for secret files, and enough for 20 CA
- * certificates with RSA keys of 4,096 bits. Networks migrated from OpenZiti have several roots, and
- * an intermediate CA for each controller.
+ * certificates with RSA keys of 4,096 bits. A network migrated from OpenZiti can have several
+ * roots, and an intermediate CA for each controller.
  */
 export const TICKET_CHARACTERS_MAX = 60 * 1024
 const TICKET_SECRET_BYTES = 32

@@ -12,8 +12,8 @@ export const SECRET_BYTES_MAX = 16 * 1024
 export const WRAPPED_CHARACTERS_MAX = 32 * 1024
 
 /**
- * Kind and recipient of a wrapped secret. Kind and recipient are authenticated together with the
- * secret, so that one wrapped secret cannot be used instead of another.
+ * Cluster, name, version and recipient of a wrapped secret. They are authenticated together with
+ * the secret, so that one wrapped secret cannot be used instead of another.
  */
 interface SecretContext {
   readonly clusterId: string

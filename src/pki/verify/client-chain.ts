@@ -177,7 +177,7 @@ class PathSearch {
     this.#between = ancestorsOf(leaf, others)
   }
 
-  /** Reason why no path was found: the first fault that the search met. */
+  /** Reason why no path was found: the first fault that the search met, if it met one. */
   get reason(): string {
     const count = this.#question.anchors.length
     return (

@@ -9,9 +9,9 @@ import { verifyClientChain } from './client-chain.ts'
 import { missingPurposes } from './key-purposes.ts'
 
 /**
- * Checks that a controller's certificate allows both client and server use: a controller presents
- * the same certificate for both. TLS checks each use separately, so with a certificate for only one
- * use, connections would work in only one direction.
+ * Checks that a controller's certificate allows digital signatures, and both client and server use:
+ * a controller presents the same certificate for both. TLS checks each use separately, so with a
+ * certificate for only one use, connections would work in only one direction.
  * @throws {CertificateError} `wrong-usage`.
  */
 export function checkControllerUsage(certificate: Certificate): void {

@@ -5,8 +5,9 @@ import { type Certificate, CertificateError } from '../certificate.ts'
 type Purpose = 'serverAuth' | 'clientAuth'
 
 /**
- * The purposes that the extended key usage of a certificate excludes (RFC 5280, 4.2.1.12). A
- * certificate without this extension permits every purpose.
+ * The needed purposes that the extended key usage of a certificate does not list (RFC 5280,
+ * 4.2.1.12), even if it lists `anyExtendedKeyUsage`; none for a certificate without this extension,
+ * which permits every purpose.
  */
 export function missingPurposes(
   { contents }: Pick<Certificate, 'contents'>,
@@ -17,8 +18,9 @@ export function missingPurposes(
 }
 
 /**
- * Whether a certificate permits a purpose, also by `anyExtendedKeyUsage`. Controllers and OpenZiti
- * accept that purpose in place of each other; OpenSSL does not.
+ * Whether a certificate permits a purpose, also by `anyExtendedKeyUsage`. In certificates of
+ * clients and routers, controllers and OpenZiti accept `anyExtendedKeyUsage` in place of any other
+ * purpose; OpenSSL does not.
  */
 export function permitsPurpose(
   { contents }: Pick<Certificate, 'contents'>,

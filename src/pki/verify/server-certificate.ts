@@ -10,7 +10,7 @@ import { missingPurposes } from './key-purposes.ts'
 
 /**
  * Absolute paths of a certificate and its key. A listener presents the certificate if the client
- * requests one of its names.
+ * requests a name that the certificate contains.
  */
 export interface ServerCertificatePaths {
   readonly cert: string

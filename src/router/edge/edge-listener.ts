@@ -35,7 +35,7 @@ import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admis
 import { ClientChannel, type ClientRequestHandlers } from './client-channel.ts'
 import { ClientFlowControl } from './client-flow-control.ts'
 import {
-  clientCapabilities,
+  capabilitiesForClients,
   EDGE_PROTOCOL,
   edgeHeaderKey,
   edgeContentType,
@@ -286,7 +286,7 @@ export class EdgeListener {
         [channelHeaderKey.helloVersion, encodeText(formatVersionLine(version))],
         [edgeHeaderKey.supportsBindSuccess, encodeFlag(true)],
         [edgeHeaderKey.supportsPostureChecks, encodeFlag(true)],
-        [edgeHeaderKey.routerCapabilities, encodeBitMask(clientCapabilities)],
+        [edgeHeaderKey.routerCapabilities, encodeBitMask(capabilitiesForClients)],
       ]),
     )
     this.#deps.onOpen(admitted)

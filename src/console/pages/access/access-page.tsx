@@ -399,7 +399,7 @@ function PairRow({
   )
 }
 
-/** Policies that grant a pair of identity and service, each once. */
+/** Policies that give the identity of a pair a right to its service, each once. */
 function grantingPolicies({ dial, bind }: AccessExplained) {
   const policies = [...(dial.policies ?? []), ...(bind.policies ?? [])]
   return [...new Map(policies.map((policy) => [policy.id, policy])).values()]

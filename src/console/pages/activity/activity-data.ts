@@ -81,7 +81,11 @@ export function recordLink(kind: string, id: string): string | null {
   return path === null || id === '' ? null : consolePath(path, id)
 }
 
-/** @param isAdmin only an administrator may filter the history. */
+/**
+ * Reads the newest entries that match. Unless `kind`, `record` or `all` is set, an administrator
+ * does not get the changes of terminators by routers.
+ * @param isAdmin whether the caller is an administrator: the API accepts `filter` only from one.
+ */
 export async function fetchHistory(
   { hours, ...query }: HistoryQuery,
   isAdmin: boolean,

@@ -1,6 +1,6 @@
 /**
  * Filter for entries about terminators that routers create, change and remove as hosts come and go.
- * They are omitted from recent changes, because they are numerous and no person made these changes.
+ * Such entries are omitted from recent changes: they are numerous, and no person made the changes.
  * An entry that changed no terminator has no entity.
  */
 export const BY_ROUTERS =

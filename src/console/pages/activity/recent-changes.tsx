@@ -11,7 +11,7 @@ import { groupRuns } from './entry-runs.ts'
 const REFRESH_MS = 10_000
 const SHOWN_MAX = 10
 
-/** Shows the newest entries of the audit log. */
+/** Shows the newest entries of the audit log that {@link fetchRecentChanges} selects. */
 export function RecentChangesPanel() {
   const { news } = texts
   const changes = useLoadedData('audit', fetchRecentChanges, REFRESH_MS)

@@ -11,7 +11,7 @@ const REFRESH_MS = 10_000
 const WIDTH = 160
 const HEIGHT = 32
 
-/** False once a controller has responded that it stores no history, as earlier releases do. */
+/** False once a controller of an earlier release, which stores no history, has responded. */
 let isKept = true
 
 async function load(signal: AbortSignal): Promise<ClusterHistory | null> {

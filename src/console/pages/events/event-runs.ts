@@ -11,7 +11,7 @@ export interface EventRun {
 
 /** At least this many events with one cause are shown as one. */
 const RUN_MIN = 3
-/** Maximum time between the first and the last event of a run. */
+/** Maximum time between the event that begins a run in the list and each other event of the run. */
 const RUN_MS = 2_000
 
 const router = (id: unknown): string => `offline ${String(id)}`

@@ -69,8 +69,8 @@ export function eventTone(event: NetworkEvent): BadgeTone {
 }
 
 /**
- * Whether an event is about traffic or a circuit that did not fail, or about a session or a
- * connection to a controller, which another event reports too. Such events are frequent.
+ * Whether an event is about traffic, about a circuit or a dial that did not fail, or about a
+ * session or a connection to a controller that another event reports too. Such events are frequent.
  */
 export function isFrequentEvent(event: NetworkEvent): boolean {
   const { namespace, fields } = event

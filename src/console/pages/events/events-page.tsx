@@ -18,7 +18,10 @@ import { EventSubjects, RunSubjects, useSubjectNames } from './event-subjects.ts
 
 const SHOWN_MAX = 200
 
-/** All events, newest first, updated as they arrive. */
+/**
+ * The newest events that this tab has stored, updated as they arrive; the frequent ones only on
+ * request.
+ */
 export function EventsPage() {
   const { events } = pageTexts
   const typed = useSignal('')

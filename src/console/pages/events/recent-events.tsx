@@ -11,7 +11,7 @@ const SHOWN_MAX = 10
 /** Number of newest events of which the rows are made. */
 const READ_MAX = 100
 
-/** Shows the newest events since this tab was opened. */
+/** Shows the newest events that this tab has stored, without the frequent ones. */
 export function RecentEventsPanel() {
   const { news } = texts
   const events = eventFeed.events.value.filter((event) => !isFrequentEvent(event))

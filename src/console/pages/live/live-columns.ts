@@ -1,9 +1,9 @@
 import type { LiveDataRow } from './live-row.ts'
 
-/** Columns that say nothing about a row if all rows have the same value. */
+/** Columns that say nothing about a row if all rows have the same value, or none has one. */
 const quietColumns: ReadonlySet<string> = new Set(['ipAddress', 'method', 'type', 'edgeRouters'])
 
-/** The columns in which the rows differ, and the value of each column in which they do not. */
+/** The columns to show, and those to leave out because they say nothing about a row. */
 export function differingColumns(
   rows: readonly LiveDataRow[],
   columns: readonly string[],

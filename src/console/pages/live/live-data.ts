@@ -9,7 +9,7 @@ import { readOfflineRouterIds, withHosts, withLogInMethods } from './live-relati
 
 export type { LiveDataRow } from './live-row.ts'
 
-/** Rows from all controllers that responded. */
+/** Rows of sessions, or of links or circuits from all controllers that responded. */
 export interface LiveDataRows {
   readonly rows: readonly LiveDataRow[]
   readonly totalCount: number

@@ -7,7 +7,7 @@ import type { LiveDataRow } from './live-row.ts'
 const LOOKED_UP_MAX = 90
 const KNOWN_MAX = 2000
 
-/** Values of records that do not change, read once for each record; '' for a missing record. */
+/** Values that do not change, of the records that were read last; '' for a missing record. */
 class KnownValues {
   readonly #path: string
   readonly #api: string
@@ -52,7 +52,10 @@ const hosts = new KnownValues([FABRIC_API_PATH, 'terminators', 'ops.read'], ({ h
 /** ID that a session has in place of its authenticator if a CA vouches for its certificate. */
 const BY_CA = 'internal'
 
-/** Adds the method of its log-in to each API session: `cert`, `updb`, `ottca` or `jwt`. */
+/**
+ * Adds the method of its log-in to each API session for which it is known: `cert`, `updb`, `ottca`
+ * or `jwt`.
+ */
 export async function withLogInMethods(
   rows: readonly LiveDataRow[],
   signal?: AbortSignal,
@@ -71,14 +74,14 @@ export async function withLogInMethods(
   })
 }
 
-/** The routers that are offline; none if the user may not read routers. */
+/** IDs of routers that are offline, as many as one response contains; none if they are unknown. */
 export async function readOfflineRouterIds(signal?: AbortSignal): Promise<ReadonlySet<string>> {
   if (!hasPermission('router.read')) return new Set()
   const page = await readRows('routers', 'connected = false', signal).catch(() => null)
   return new Set(page?.rows.map(({ id }) => id))
 }
 
-/** Adds the identity that hosts the service to each circuit, as `hostId`. */
+/** Adds `hostId` to each circuit for which the identity that hosts the service is known. */
 export async function withHosts(
   rows: readonly LiveDataRow[],
   signal?: AbortSignal,

@@ -14,7 +14,7 @@ import { LiveTable } from '../live/live-table.tsx'
 import { readApiSessions, SESSIONS_MAX } from '../records/record-sessions.tsx'
 
 const SESSIONS = `${MANAGEMENT_API_PATH}/api-sessions`
-/** Maximum pages of sessions that one request of the user ends. */
+/** Maximum pages of sessions that are ended when the user ends all others. */
 const PAGES_MAX = 100
 const NO_NAMES = new Map<string, string>()
 
@@ -36,7 +36,10 @@ async function load(identityId: string, signal: AbortSignal): Promise<OwnSession
   return { rows, current }
 }
 
-/** Ends all sessions of the identity but the current one, page by page. */
+/**
+ * Ends all sessions of the identity except the current one, page by page.
+ * @throws if some remain after {@link PAGES_MAX} pages, or if one could not be ended.
+ */
 async function endOthers(identityId: string, current: string): Promise<void> {
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const others = (await readApiSessions(identityId)).filter(({ id }) => id !== current)

@@ -8,7 +8,7 @@ interface DerValue {
   readonly end: number
 }
 
-/** The DER value at a position; values longer than the data are cut. */
+/** The DER value at a position; its end may lie beyond the data. */
 function derValueAt(bytes: Uint8Array, at: number): DerValue {
   const tag = bytes[at] ?? 0
   const first = bytes[at + 1] ?? 0

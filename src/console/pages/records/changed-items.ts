@@ -2,7 +2,7 @@ import { isDeepEqual } from './json-values.ts'
 
 /**
  * For two lists of strings, returns only the removed and the added items; null instead of an empty
- * list. Returns other values unchanged.
+ * list. Returns other values unchanged, and '' for a missing one.
  */
 export function changedItems(
   before: unknown,

@@ -30,10 +30,12 @@ interface ConfigDataProps {
   readonly renderForm: (widget: GroupWidget, value: Draft) => ComponentChildren
 }
 
-/** The form of a config type: null if its schema names no members; or the reason for no form. */
+/** The form of a config type. */
 interface TypeForm {
   readonly typeId: string
+  /** Null if the schema of the type names no members, or if it could not be loaded. */
   readonly widget: GroupWidget | null
+  /** Why the schema could not be loaded; null if it was. */
   readonly failure: unknown
 }
 

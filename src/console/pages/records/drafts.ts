@@ -8,7 +8,10 @@ import type { FormField } from './form-field.ts'
 const PREFIX = 'flotilla.draft.'
 const CHARACTERS_MAX = 200_000
 
-/** Stores a draft until the tab is closed, so that neither a log-in nor a reload loses it. */
+/**
+ * Stores a draft without its secrets until the tab is closed, so that neither a log-in nor a reload
+ * loses it. A draft that is too long is not stored.
+ */
 export function storeDraft(key: string, draft: Draft, fields: readonly FormField[]): void {
   const text = JSON.stringify(removeDraftSecrets(draft, fields))
   if (text.length > CHARACTERS_MAX) return
@@ -28,7 +31,7 @@ export function readStoredDraft(key: string): Draft | null {
   }
 }
 
-/** Whether the form of a record contains unsaved input. */
+/** Whether unsaved input for the form of a record is stored. */
 export function hasDraft({ path }: { readonly path: string }, id: string): boolean {
   return sessionStorage.getItem(`${PREFIX}${path}/${id}`) !== null
 }

@@ -223,7 +223,7 @@ export function canWidgetShow(widget: Widget, value: unknown): boolean {
     case 'choices':
       return isTextList(value) && stringItems(value).every((one) => widget.options.includes(one))
     case 'texts':
-      // The widget shows one item per line, so an item must not contain a line break.
+      // The widget has one item per line; it trims the lines and omits empty ones.
       return isTextList(value) && stringItems(value).every((one) => !/[\r\n]|^\s|^$/.test(one))
     case 'rows':
       return Array.isArray(value)

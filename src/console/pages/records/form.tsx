@@ -206,7 +206,7 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
   }
 }
 
-/** An object with nested fields. An optional object is closed until the user opens it. */
+/** An object with nested fields. If an optional object has no value, the user has to open it. */
 function Group(props: ControlProps & { readonly widget: GroupWidget }) {
   const { field, widget, draft, fault, onChange, onBadJson } = props
   const value = draft[field.name]
@@ -254,7 +254,10 @@ function Members(
   props: Pick<FormProps, 'fault' | 'onChange' | 'onBadJson'> & {
     readonly widget: GroupWidget
     readonly value: Draft
-    /** True: optional members without a value are in a group that the user opens. */
+    /**
+     * True: optional members that have no value at first are in a group that the user opens, unless
+     * they are few.
+     */
     readonly hidesUnused?: boolean
   },
 ) {
@@ -293,7 +296,7 @@ function Members(
   )
 }
 
-/** If there are fewer unused fields than this, they are shown among the other fields. */
+/** If fewer fields than this are unused, only the rare ones of them are in the group. */
 const UNUSED_MIN = 5
 
 function isUnset(value: unknown): boolean {

@@ -5,7 +5,7 @@ export function isObject(value: unknown): value is Draft {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Deep equality of JSON; the order of members does not matter. */
+/** Deep equality of JSON: the order of members does not matter, and undefined equals null. */
 export function isDeepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (Array.isArray(a) && Array.isArray(b)) {

@@ -62,7 +62,10 @@ export function chosenColumns(kind: ConsoleKind, available: readonly string[]): 
   return available.filter((name) => names.has(name))
 }
 
-/** Columns that say nothing about a row while all rows have the same value. */
+/**
+ * Columns that say nothing about a row while no row has a value, although their cells are not
+ * empty; `semantic` also while all rows have the same value.
+ */
 const quietColumns: ReadonlySet<string> = new Set(['semantic', 'postureCheckRoles', 'expiresAt'])
 
 function hasNoValue(value: unknown): boolean {
@@ -70,8 +73,8 @@ function hasNoValue(value: unknown): boolean {
 }
 
 /**
- * The columns that a completely loaded list leaves out, because all rows have no value or the same
- * one; none if the user has chosen the columns.
+ * The columns that a completely loaded list of several rows leaves out, because they say nothing
+ * about a row; none if the user has chosen the columns.
  */
 export function uniformColumns(
   kind: Pick<ConsoleKind, 'path'>,

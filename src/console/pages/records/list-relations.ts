@@ -201,7 +201,10 @@ const relateTransitRouters: Relate = async (rows, signal) => {
 /** Maximum rows of a controller's answer; more may exist if an answer has as many. */
 const FABRIC_ROWS_MAX = 500
 
-/** How often each router appears in links or circuits; null unless all controllers answered. */
+/**
+ * The number of links or circuits of each router; null if a controller did not answer, or if there
+ * may be more rows.
+ */
 async function countByRouter(
   path: 'links' | 'circuits',
   signal?: AbortSignal,
@@ -219,7 +222,7 @@ async function countByRouter(
   return counts
 }
 
-/** The links of a router, and the circuits over it. */
+/** The number of links of a router, and the number of circuits over it. */
 const relateEdgeRouters: Relate = async (_, signal) => {
   if (!hasPermission('ops.read')) return () => ({})
   const [links, circuits] = await Promise.all([

@@ -197,7 +197,10 @@ function bulkRefusal(amount: number): string | null {
   return amount > BULK_RECORDS_MAX ? texts.list.tooMany(BULK_RECORDS_MAX) : null
 }
 
-/** Actions on the selected records. Each action first shows its effect on access. */
+/**
+ * Actions on the selected records. Each one first shows its effect on access; disabling shows the
+ * names of the identities.
+ */
 export function BulkActionBar(props: {
   readonly kind: ConsoleKind
   readonly selection: Selection
@@ -350,7 +353,7 @@ function DisableButton(props: {
   )
 }
 
-/** Disables identities one after the other; the first refusal leaves the others as they are. */
+/** Disables identities one after the other; a refusal leaves the later ones as they are. */
 async function disableIdentities(rows: readonly RecordRow[]): Promise<void> {
   for (const { id, disabled } of rows) {
     if (disabled === true) continue

@@ -7,7 +7,7 @@ interface Outstanding {
   readonly expiresAt: string
 }
 
-/** The enrollment token of an identity or router, even if it has expired; null if there is none. */
+/** The enrollment token of a record, even if the token has expired; null if there is none. */
 export function findOutstandingToken(
   kind: Pick<ConsoleKind, 'path'>,
   record: RecordRow,

@@ -158,8 +158,8 @@ function methodName(method: string): string {
 }
 
 /**
- * When a record expires; with a color if it expires within a day, or within an hour for a token
- * that nearly always expires within a day; gray if it has expired.
+ * When a record expires; gray if it has expired, and with a warning color if it expires within a
+ * day. For a token, which nearly always does, the color begins an hour before.
  */
 function ExpiryCell({ row }: { readonly row: RowCell['row'] }) {
   const ms = Date.parse(String(row['expiresAt']))

@@ -92,7 +92,10 @@ export async function readRecord(
 
 const SUGGESTIONS_MAX = 10
 
-/** Records of a kind whose names contain the typed text, and the number of all matches. */
+/**
+ * The first records by name that match the typed text, which is a part of a name, an ID or role
+ * attributes; and the number of all matches.
+ */
 export async function suggestRecords(
   path: string,
   typed: string,
@@ -108,7 +111,7 @@ export async function suggestRecords(
   return parseRowPage(body)
 }
 
-/** Names of records, by id. Records that no longer exist are omitted. */
+/** Titles of the first {@link NAMES_MAX} of these records, by ID; missing records are omitted. */
 export async function readRecordNames(
   path: string,
   ids: readonly string[],
@@ -173,7 +176,7 @@ export interface RecordWriteRequest {
   readonly ifMatch?: string | null
 }
 
-/** @returns the id of the created record. */
+/** @returns the ID of the created record; null if the response names none. */
 export async function writeRecord({
   method,
   path,

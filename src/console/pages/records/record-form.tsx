@@ -293,7 +293,7 @@ function useBadJson() {
   return { names, mark }
 }
 
-/** Scrolls to the first field with an error once the review dialog is closed. */
+/** Focuses the first field with an error, and scrolls to it, once no review dialog is open. */
 function useFaultInSight(error: unknown, hasFault: boolean): RefObject<HTMLFormElement | null> {
   const form = useRef<HTMLFormElement>(null)
   useEffect(() => {

@@ -17,7 +17,7 @@ const known = signal<ReadonlyMap<string, string>>(new Map())
 const NAMES_MAX = 2000
 const LOOKED_UP_MAX = 100
 
-/** Names of records by `collection/id`, loaded once for each record. */
+/** Known names by `collection/id`; loads those of these records that are missing. */
 export function useRecordNames(records: readonly NamedRecord[]): ReadonlyMap<string, string> {
   const missing = new Map<string, Set<string>>()
   for (const { path, id } of records) {
@@ -44,8 +44,8 @@ export function useRecordNames(records: readonly NamedRecord[]): ReadonlyMap<str
 }
 
 /**
- * Names of identities by id, for lists that contain only ids. An id without a name is absent: the
- * identity was deleted, or the user may not read it.
+ * Names of identities by ID, for lists that contain only IDs. An ID without a name is absent: the
+ * name is not loaded yet, the identity was deleted, or the user may not read it.
  */
 export function useIdentityNames(ids: readonly string[]): ReadonlyMap<string, string> {
   const used = [...new Set(ids)].filter((id) => id !== '')

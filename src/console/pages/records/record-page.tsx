@@ -369,8 +369,8 @@ function RecordAccess({ kind, id }: { readonly kind: ConsoleKind; readonly id: s
 }
 
 /**
- * State of an identity, service or router, or the time at which a policy ends, shown next to the
- * record's name.
+ * State of a record, or the time at which a policy ends, shown next to the record's name; nothing
+ * for kinds without either.
  */
 function HeadState({
   kind,

@@ -55,7 +55,7 @@ interface Creation {
   readonly onCreate: () => void
 }
 
-/** The table of a list; it scrolls over all records, loaded or not. */
+/** The table of a list; it scrolls over the rows, loaded or not, up to {@link LISTED_ROWS_MAX}. */
 export function RecordTable(props: {
   readonly kind: ConsoleKind
   readonly state: ListState

@@ -67,7 +67,7 @@ export function identityState(row: Row): RecordStateName {
   return hasNone ? 'notEnrolled' : 'away'
 }
 
-/** The state of a router of any API: a router without a certificate has never enrolled. */
+/** The state of a router of any API: one without a certificate counts as not enrolled. */
 export function routerState(row: Row): RecordStateName {
   if (row['disabled'] === true) return 'disabled'
   if (row['isOnline'] === true || row['connected'] === true) return 'online'

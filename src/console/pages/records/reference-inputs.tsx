@@ -63,7 +63,10 @@ function shownName(name: string | undefined): string | null {
   return name === undefined ? null : visibleText(name)
 }
 
-/** All records of a kind; none while they are being loaded, null if they do not fit on one page. */
+/**
+ * All records of a kind; none while they are being loaded, null if they are more than a search
+ * suggests or could not be loaded.
+ */
 function useFewRecords(kind: string | null): readonly RecordRow[] | null {
   const few = useSignal<readonly RecordRow[] | null>(kind === null ? null : [])
   useEffect(() => {

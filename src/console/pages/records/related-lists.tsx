@@ -44,7 +44,7 @@ function sourcesOf(kind: ConsoleKind, id: string, lists: readonly string[]): Rel
   return more === undefined ? own : [...own, { ...more, path: more.name }]
 }
 
-/** The field by which the records of a collection are sorted: the name, if they have one. */
+/** The field by which the records of a collection are sorted: that of their list, or the name. */
 function sortOf(name: string): string {
   const { sort = '' } = findKindAtPath(name) ?? {}
   return sort === '' ? 'name' : sort

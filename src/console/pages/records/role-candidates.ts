@@ -5,8 +5,9 @@ import { readRows } from './record-data.ts'
 import { ALL, type RoleCandidates, type RoleList } from './role-selection.ts'
 
 /**
- * Counts the records of a kind that each list of roles selects, with at most two requests for all
- * lists together; null without the permission to read the records.
+ * Reads what `countSelected` needs to count the records of a kind that each list of roles selects,
+ * with at most two requests for all lists together; null without the permission to read the
+ * records.
  */
 export async function readRoleCandidates(
   path: string,

@@ -11,10 +11,11 @@ export interface RoleList {
   readonly semantic: string
 }
 
-/** The records that have a role attribute of some lists, and the number of all records. */
+/** The records that have a role attribute of some lists of roles. */
 export interface RoleCandidates {
   /** Null: more records have one of these attributes than one response contains. */
   readonly rows: readonly Row[] | null
+  /** Number of all records; 0 if none of the lists selects all of them. */
   readonly totalCount: number
 }
 

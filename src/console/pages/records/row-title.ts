@@ -3,7 +3,8 @@ import { texts } from '../../texts.ts'
 import { type Draft, isObject } from './json-values.ts'
 
 /**
- * The title of a record: its name, or the name of the record to which it belongs.
+ * The title of a record: its name, a text with the names of the records to which it belongs, its
+ * address or its ID.
  * @param hasMethod whether the title of an authenticator or enrollment contains its method.
  */
 export function rowTitle(row: Draft & { readonly id: string }, hasMethod = true): string {

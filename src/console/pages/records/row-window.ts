@@ -36,12 +36,12 @@ export interface RowWindow {
   readonly show: (row: number) => void
 }
 
-/** Number of the page that contains the last row. */
+/** Offset of the page that contains the last row. */
 export function lastPage(totalRows: number): number {
   return Math.floor(Math.max(0, totalRows - 1) / PAGE_ROWS) * PAGE_ROWS
 }
 
-/** Number of the page that contains the row at the upper edge of the visible area. */
+/** Offset of the page that contains the row at the upper edge of the visible area. */
 export function firstVisiblePage(bodyTopPx: number, rowPx: number, totalRows: number): number {
   const first = Math.floor(Math.max(0, -bodyTopPx) / rowPx)
   return Math.min(Math.floor(first / PAGE_ROWS) * PAGE_ROWS, lastPage(totalRows))

@@ -5,15 +5,16 @@ import { isObject } from './json-values.ts'
 import { readRows, type RecordRow } from './record-data.ts'
 import { recordStates, type ShownState } from './record-state.tsx'
 
-/** The terminators of a service, and how many of them are at a router that is online. */
+/** The number of terminators of a service. */
 export interface HostCount {
+  /** At a router that is online, or of which the user may not read the state. */
   readonly online: number
   readonly all: number
 }
 
 /**
- * Hosts of services, by the id of the service. Null if the caller may not read them, or if there
- * are more than one response contains.
+ * Hosts of services, by the ID of the service. Null without a service, if the caller may not read
+ * terminators, or if there are more terminators or offline routers than one response contains.
  */
 export async function readHostCounts(
   serviceIds: readonly string[],

@@ -6,7 +6,7 @@ export interface GraphNode {
   readonly id: string
   readonly name: string
   readonly isOnline: boolean
-  /** False for a router that has never enrolled, and so cannot be online. */
+  /** False for a router without a certificate, which cannot be online before it enrolls. */
   readonly isEnrolled: boolean
   /** Since when the router has been online or offline, RFC 3339; null: not known. */
   readonly since: string | null
@@ -67,7 +67,7 @@ export function buildGraph(routers: readonly LiveDataRow[], links: readonly Live
   return { nodes, links: drawn }
 }
 
-/** A router and the routers that are linked with it. */
+/** A router, the routers that are linked with it, and all links between them. */
 export function neighborhood({ nodes, links }: Graph, id: string): Graph {
   const near = links.filter(({ from, to }) => from === id || to === id)
   const ids = new Set([id, ...near.flatMap(({ from, to }) => [from, to])])

@@ -397,12 +397,12 @@ function pointsOf(positions: NodePositions): ReadonlyMap<string, Point> {
 /** Width of the drawing before its place on the page is known. */
 const WIDTH_MAX = 960
 const HEIGHT_MIN = 380
-/** Few routers are moved apart, by a factor in this range, so that they fill the drawing. */
+/** Routers are moved apart by a factor up to this one, and few of them also together. */
 const SPREAD_MAX = 3
 const SPREAD_MIN = 0.5
 const FEW_ROUTERS = 12
 
-/** The points, moved apart so that they fill the drawing; its labels keep their size. */
+/** The points, moved apart or together to fill the drawing; its labels keep their size. */
 function spread(points: ReadonlyMap<string, Point>, width: number): ReadonlyMap<string, Point> {
   const all = [...points.values()]
   const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]

@@ -348,7 +348,7 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
 const PAGE = 500
 const PAGES_MAX = 10
 
-/** All routers, page by page. */
+/** Routers, page by page; those after the last permitted page are missing. */
 async function readRouters(signal: AbortSignal): Promise<readonly LiveDataRow[]> {
   const rows: LiveDataRow[] = []
   for (let page = 0; page < PAGES_MAX; page += 1) {

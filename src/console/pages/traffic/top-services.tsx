@@ -12,8 +12,8 @@ const WIDTH = 120
 const HEIGHT = 24
 
 /**
- * The services with the most traffic in the last hour, each linked to its traffic. Nothing if the
- * controller does not count traffic, as earlier releases do.
+ * The services with the most traffic in the last hour, each linked to its traffic. Nothing unless
+ * the controller has answered: those of earlier releases do not count traffic.
  */
 export function TopServices() {
   const { topServices: words, notMeasured } = texts.traffic

@@ -78,7 +78,7 @@ function useArrival(kind: EnrollingWizardProps['kind'], id: string): boolean {
   return hasArrived.value
 }
 
-/** Says whether the new record has enrolled. */
+/** Says whether the new identity has enrolled, or the new router is online. */
 function Arrival(props: {
   readonly kind: EnrollingWizardProps['kind']
   readonly title: string
