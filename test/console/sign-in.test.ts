@@ -245,3 +245,21 @@ describe('An access token of the console', () => {
     expect(session.current.value).toBeNull()
   })
 })
+
+test('the log-in page offers the first ten signers through which users can log in, after any number of other signers', async () => {
+  const signers = Array.from({ length: 30 }, (_, at) => ({
+    id: `id ${at}`,
+    name: `signer ${at}`,
+    externalAuthUrl: 'https://idp.test',
+    clientId: at < 15 ? null : 'console',
+  }))
+  const fetcher: typeof fetch = (input) => {
+    const limit = Number(new URL(String(input)).searchParams.get('limit'))
+    const body = JSON.stringify({ data: signers.slice(0, limit), meta: {} })
+    return Promise.resolve(new Response(body, { headers: { 'content-type': 'application/json' } }))
+  }
+  const session = new TabSession(storage, () => true)
+  session.attach(new ConsoleApiClient(new MemberOrigins(origin), session, fetcher))
+  const offered = await session.logInProviders()
+  expect(offered.map(({ name }) => name)).toEqual(signers.slice(15, 25).map(({ name }) => name))
+})

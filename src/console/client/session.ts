@@ -152,19 +152,20 @@ export class TabSession implements SessionTokenSource {
     this.#take(answer)
   }
 
-  /** The signers at whose identity providers users can log in, among the first that are listed. */
+  /** The first `PROVIDERS_MAX` signers at whose identity providers users can log in. */
   async logInProviders(): Promise<readonly LogInProvider[]> {
     const { body } = await this.#ask({
-      path: `${CLIENT}/external-jwt-signers?limit=${PROVIDERS_MAX}`,
+      path: `${CLIENT}/external-jwt-signers?limit=500`,
       showsSession: false,
     })
     const { data } = body as { readonly data: readonly Readonly<Record<string, unknown>>[] }
-    return data.flatMap(({ id, name, clientId, scopes, externalAuthUrl }) => {
+    const providers = data.flatMap(({ id, name, clientId, scopes, externalAuthUrl }) => {
       if (typeof id !== 'string' || typeof clientId !== 'string' || clientId === '') return []
       if (typeof externalAuthUrl !== 'string' || externalAuthUrl === '') return []
       const names = Array.isArray(scopes) ? scopes.map(String) : []
       return [{ id, name: String(name), clientId, scopes: names }]
     })
+    return providers.slice(0, PROVIDERS_MAX)
   }
 
   /** The address of the authorization endpoint of a signer's identity provider. */
