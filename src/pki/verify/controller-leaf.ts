@@ -49,6 +49,27 @@ export function checkEndsAtRoot(
 }
 
 /**
+ * The chain, followed by those of the certificates that issued a certificate of the chain, judging
+ * by their names. A CA file may contain more other intermediates than a chain may have.
+ */
+function withIssuersFrom(
+  certificates: readonly Certificate[],
+  chain: readonly [Certificate, ...Certificate[]],
+): readonly [Certificate, ...Certificate[]] {
+  const found: [Certificate, ...Certificate[]] = [...chain]
+  // The loop also visits the certificates that it appends.
+  for (const { contents } of found) {
+    found.push(
+      ...certificates.filter(
+        (one) =>
+          contents.issuer.equals(one.contents.subject.der) && !includesCertificate(found, one),
+      ),
+    )
+  }
+  return found
+}
+
+/**
  * Verifies the certificate path of a controller with the rules for identities and routers, which
  * are stricter than `checkCertificateChain`: they also cover name constraints, critical extensions
  * and kinds of keys.
@@ -61,9 +82,9 @@ export function checkClientPath(
 ): void {
   // Does not use intermediates as anchors: the path would end at an intermediate, and the root's
   // constraints would not be checked.
-  const between = anchors.filter((one) => !isSelfSigned(one) && !includesCertificate(others, one))
+  const intermediates = anchors.filter((one) => !isSelfSigned(one))
   const judged = verifyClientChain({
-    chain: [leaf, ...others, ...between],
+    chain: withIssuersFrom(intermediates, [leaf, ...others]),
     anchors: anchors.filter(isSelfSigned),
     nowMs,
     requiresClientAuth: true,
