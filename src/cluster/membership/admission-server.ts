@@ -56,8 +56,8 @@ type AnswerInit = MessageInitShape<typeof AdmissionAnswerSchema>
  */
 const ENTER_TIMEOUT_MS = 8_000
 /**
- * Maximum wait for other membership changes to complete: admissions that are requested at the same
- * time run one after another.
+ * Maximum wait for other changes of this leader to complete: admissions that are requested at the
+ * same time run one after another.
  */
 const TURN_MS = 6_000
 

@@ -19,7 +19,10 @@ interface MemberManagementDeps extends Pick<
   readonly clock: Clock
   readonly log: Logger
   readonly actions: ActionRecorder
-  /** Called on the leader after it transferred leadership at an operator's request. */
+  /**
+   * Called on the leader after it served an operator's request to transfer leadership, even if it
+   * was already the requested leader.
+   */
   readonly onTransferred?: () => void
 }
 

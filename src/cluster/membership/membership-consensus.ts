@@ -15,7 +15,7 @@ export interface MembershipConsensus {
   peerStatuses(): readonly PeerReport[]
   /**
    * Confirms a linearizable read index.
-   * @throws {Problem} CLUSTER_NO_LEADER.
+   * @throws {Problem} CLUSTER_NO_LEADER, NODE_QUARANTINED or SERVER_TOO_MANY_REQUESTS.
    */
   readIndex(): Promise<Index>
   /**

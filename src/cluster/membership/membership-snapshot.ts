@@ -26,8 +26,8 @@ export interface MembershipSnapshot {
 }
 
 /**
- * The result is meaningful only on the leader, because other controllers do not know the progress
- * of members.
+ * Takes a snapshot. Its `leaderId` and `lagEntries` are correct only on the leader: other
+ * controllers do not know the progress of members.
  */
 export function takeMembershipSnapshot(
   consensus: MembershipConsensus,
