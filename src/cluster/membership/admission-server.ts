@@ -18,7 +18,7 @@ import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './member-changer.ts'
 import {
   findAdmission,
-  type AdmissionState,
+  type MembershipStateView,
   type MembershipConsensus,
 } from './membership-consensus.ts'
 import {
@@ -38,7 +38,7 @@ import { waitUntil } from '../../lib/runtime/wait.ts'
 
 interface AdmissionServerDeps {
   readonly consensus: MembershipConsensus
-  readonly state: AdmissionState
+  readonly state: MembershipStateView
   readonly changer: MemberChanger
   readonly calls: LeaderRequestForwarder
   readonly clock: Clock

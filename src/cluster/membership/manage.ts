@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { ActionRecorder, MembershipControl } from '../../ports/membership.ts'
 import type { Logger } from '../logger.ts'
 import { MemberChanger } from './member-changer.ts'
-import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
+import type { MembershipStateView, MembershipConsensus } from './membership-consensus.ts'
 import { MembershipService } from './service.ts'
 import { AdmissionServer } from './admission-server.ts'
 import { LeaderRequestForwarder } from './leader-request-forwarder.ts'
@@ -13,7 +13,7 @@ interface MemberManagementDeps extends Pick<
   'secrets' | 'featureLevel' | 'joinTimeoutMs'
 > {
   readonly consensus: MembershipConsensus
-  readonly state: AdmissionState
+  readonly state: MembershipStateView
   readonly clusterId: string
   readonly generation: number
   readonly clock: Clock

@@ -1,7 +1,7 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
+import type { MembershipStateView, MembershipConsensus } from './membership-consensus.ts'
 import { voterIds } from './plan.ts'
 import { takeMembershipSnapshot, type MembershipSnapshot } from './membership-snapshot.ts'
 import { isMembershipChangeFinished } from './member-keys.ts'
@@ -42,11 +42,11 @@ const CATCH_UP_MS = 3_000
  */
 export class MemberChanger {
   readonly #consensus: MembershipConsensus
-  readonly #state: AdmissionState
+  readonly #state: MembershipStateView
   readonly #clock: Clock
   #underWay: string | null = null
 
-  constructor(consensus: MembershipConsensus, state: AdmissionState, clock: Clock) {
+  constructor(consensus: MembershipConsensus, state: MembershipStateView, clock: Clock) {
     this.#consensus = consensus
     this.#state = state
     this.#clock = clock

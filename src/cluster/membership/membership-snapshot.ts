@@ -3,7 +3,7 @@ import { admissionKeySha256 } from './member-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
 import {
   findAdmission,
-  type AdmissionState,
+  type MembershipStateView,
   type MembershipConsensus,
 } from './membership-consensus.ts'
 
@@ -31,7 +31,7 @@ export interface MembershipSnapshot {
  */
 export function takeMembershipSnapshot(
   consensus: MembershipConsensus,
-  state: AdmissionState,
+  state: MembershipStateView,
 ): MembershipSnapshot {
   const { record } = consensus.configuration()
   const { commit } = consensus.status()

@@ -71,7 +71,7 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
   const [departure] = view.record.departed
   if (departure !== undefined) steps.push({ type: 'settle', departure })
   if (view.isRotationDue) steps.push({ type: 'rotate' })
-  const ids = promotableLearners(view.record).filter((id) => isReady(view, id))
+  const ids = learnersAwaitingPromotion(view.record).filter((id) => isReady(view, id))
   if (ids.length > 0) steps.push({ type: 'promote', ids })
   if (view.lacksSecrets) steps.push({ type: 'share' })
   const { inForce, ofVoters } = view.featureLevel
@@ -106,7 +106,7 @@ function neverConnected({
 }
 
 /** Learners that will become voters. */
-export function promotableLearners(record: ConfigurationRecord): readonly NodeId[] {
+export function learnersAwaitingPromotion(record: ConfigurationRecord): readonly NodeId[] {
   return record.members.flatMap(({ id, voter, promote }) => (promote && !voter ? [id] : []))
 }
 

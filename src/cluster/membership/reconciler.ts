@@ -19,11 +19,11 @@ import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './member-changer.ts'
 import {
   findAdmission,
-  type AdmissionState,
+  type MembershipStateView,
   type MembershipConsensus,
 } from './membership-consensus.ts'
 import {
-  promotableLearners,
+  learnersAwaitingPromotion,
   nextReconcileStep,
   type ReconcileStep,
   type ReconcilerView,
@@ -73,7 +73,7 @@ interface MemberSecrets {
 
 export interface ReconcilerDeps {
   readonly consensus: MembershipConsensus
-  readonly state: AdmissionState
+  readonly state: MembershipStateView
   readonly changer: MemberChanger
   readonly clock: Clock
   readonly log: Pick<Logger, 'info' | 'warn'>
@@ -176,7 +176,7 @@ export class MembershipReconciler {
     const { consensus, state } = this.#deps
     this.#reachedBy.clear()
     const now = takeMembershipSnapshot(consensus, state)
-    if (!promotableLearners(now.record).some((id) => isReadyToVote(now, id))) return
+    if (!learnersAwaitingPromotion(now.record).some((id) => isReadyToVote(now, id))) return
     const voters = now.record.members.filter(({ voter, id }) => voter && id !== now.leaderId)
     await Promise.all(
       voters.map(async ({ id }) => {

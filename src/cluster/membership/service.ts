@@ -16,7 +16,7 @@ import type { NodeId } from '../../raft/types.ts'
 import { runWithAudit } from '../action-recorder.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './member-changer.ts'
-import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
+import type { MembershipStateView, MembershipConsensus } from './membership-consensus.ts'
 import type { LeaderRequestForwarder } from './leader-request-forwarder.ts'
 import { membershipLimits } from './limits.ts'
 import {
@@ -40,7 +40,7 @@ import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
 interface MembershipServiceDeps {
   readonly consensus: MembershipConsensus
-  readonly state: AdmissionState
+  readonly state: MembershipStateView
   readonly changer: MemberChanger
   readonly calls: LeaderRequestForwarder
   readonly actions: ActionRecorder
