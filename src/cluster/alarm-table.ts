@@ -2,7 +2,7 @@ import { isoTime } from '../lib/text/format-time.ts'
 import type { Index, Term } from '../raft/types.ts'
 
 type AlarmSeverity =
-  /** Something will fail later unless the operator acts. */
+  /** Something may fail later unless the operator acts. */
   | 'warning'
   /** Do not rely on the responses of this controller; take it out of service. */
   | 'critical'
@@ -10,7 +10,7 @@ type AlarmSeverity =
 /** A row of the alarm table. `F` is the type of the facts that raising the alarm requires. */
 interface AlarmRow<F> {
   readonly severity: AlarmSeverity
-  /** One sentence with the observation, for logs and `cluster status`. */
+  /** The observation, for logs and `cluster status`. */
   text(facts: F): string
   /** Distinguishes simultaneous alarms of one code, for example by member or file. */
   about?(facts: F): string
@@ -229,7 +229,7 @@ export type AlarmFacts<C extends AlarmCode> = Parameters<(typeof alarmTable)[C][
 /** A condition about which an operator must know. */
 export interface Alarm {
   readonly code: AlarmCode
-  /** The observation as one sentence. */
+  /** The observation, usually as one sentence. */
   readonly text: string
   /** UTC ms. */
   readonly sinceMs: number

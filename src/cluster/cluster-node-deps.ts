@@ -52,7 +52,7 @@ export const defaultClusterNodeOptions = {
   outstandingMax: 4096,
   /**
    * Maximum number of writes from the oldest write without an outcome to the newest write. This
-   * number also limits how many outcomes the state machine must store.
+   * number also limits how many sequence numbers of writes the state machine must store.
    */
   outstandingSpanMax: 65_536,
   /**
@@ -78,7 +78,7 @@ export interface ClusterNodeDeps {
   readonly onSelfRefused?: (refusal: ClusterRefusal) => void
   /**
    * Called with the members to store in the membership cache for the next start; at most once a
-   * second.
+   * second, and at a stop.
    */
   readonly onRoster?: (roster: MembershipRecord) => void
   /**
@@ -98,7 +98,7 @@ export interface ClusterNodeDeps {
    */
   readonly quarantineMark?: QuarantineRecord
   readonly loopDelay?: EventLoopDelayGauge
-  /** Records the writes of this controller. Absent: writes are not audited. */
+  /** Records the writes of this controller; absent: only the replicated audit log has them. */
   readonly audit?: AuditTrail
 }
 

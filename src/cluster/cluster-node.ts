@@ -37,9 +37,9 @@ const DRAIN_LOOK_MS = 100
 
 /**
  * Interface of the main thread to the cluster. It turns a write into a command that names this
- * controller as its origin and sends the command to the leader. If the leader fails, it sends the
- * command to the next leader. It responds once this controller has applied the command. `start`
- * makes the consensus thread begin its work.
+ * controller as its origin and sends the command to the leader. If the leader fails, the cluster
+ * node sends the command to the next leader. It responds once this controller has applied the
+ * command. `start` makes the consensus thread begin its work.
  */
 export class ClusterNode implements Proposer, ClusterView {
   readonly #options: ClusterNodeOptions
@@ -142,8 +142,8 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Asks the other controllers not to elect this controller and not to write through it. Called
-   * before a planned stop.
+   * Reports to the other controllers that this one is about to stop: their leadership balancers no
+   * longer choose it, and they list it as read-only. Called before a planned stop.
    */
   announceLeave(): void {
     this.#isLeaving = true
@@ -152,7 +152,8 @@ export class ClusterNode implements Proposer, ClusterView {
 
   /**
    * Before a planned stop: transfers leadership and gives outstanding writes time to complete
-   * through the next leader. Always resolves, in bounded time.
+   * through the next leader. Does neither if no other controller is connected. Always resolves, in
+   * bounded time.
    */
   async handOver(): Promise<void> {
     const hasHeir = this.#observer.status.peers.some(({ isConnected }) => isConnected)
@@ -398,8 +399,8 @@ export class ClusterNode implements Proposer, ClusterView {
       onStateReplaced: async () => await onStateReplaced?.(),
       onApplied: (applied) => this.#proposals.settle(applied),
       // The snapshot may include writes that this controller proposed, but it contains no outcomes.
-      // This controller proposes the writes again, and the state machine then returns their
-      // outcomes.
+      // This controller proposes its writes again: those that the snapshot includes then fail with
+      // OUTCOME_UNKNOWN, and the others take effect.
       onRestored: () => this.#proposals.proposeAgain(),
       // The outcomes that a wrong state produced may be wrong, so callers do not receive them.
       onQuarantine: () => this.#proposals.giveUp(),

@@ -46,7 +46,10 @@ interface ClusterObserverDeps {
   readonly alarms: Alarms
   readonly lowSpaceBytes: number | undefined
   readonly guard: () => Pick<StateDivergenceHandler, 'isQuarantined' | 'keepMembers' | 'ownDigest'>
-  /** True if other controllers must not elect this controller, or write through it. */
+  /**
+   * True if this controller has failed or is about to stop. Other controllers then list it as
+   * read-only, and their leadership balancers do not choose it.
+   */
   readonly isFailing: () => boolean
   /** Called with the presence of another member. */
   readonly onPresence: (id: NodeId, presence: Presence) => void

@@ -51,8 +51,8 @@ export interface ConsensusOptions {
    */
   readonly roster?: MembershipRecord | null
   /**
-   * host:port of seeds. A name may resolve to many addresses; while members are missing, the mesh
-   * probes each of them.
+   * host:port of seeds. A name may resolve to many addresses, which the mesh probes while the link
+   * to at least one member is not ready.
    */
   readonly seeds?: readonly string[]
   /**

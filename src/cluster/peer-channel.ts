@@ -45,9 +45,9 @@ export interface PeerChannel {
   readyPeers(): readonly NodeId[]
   /**
    * Sends a request and waits for the response.
-   * @throws {Problem} the error that the callee returned; PEER_UNREACHABLE when no link exists,
-   * when the link closes before the response, or when `timeoutMs` passes. In the last two cases the
-   * callee may have acted.
+   * @throws {Problem} the error that the callee returned; SERVER_TOO_MANY_REQUESTS when too many
+   * calls wait; PEER_UNREACHABLE when no link exists, when the link closes before the response, or
+   * when `timeoutMs` passes. In the last two cases the callee may have acted.
    */
   call(to: NodeId, method: string, payload: Uint8Array, timeoutMs: number): Promise<Uint8Array>
   /**

@@ -27,8 +27,8 @@ export type ConsensusThreadCommand =
   | { readonly type: 'propose'; readonly proposals: Uint8Array }
   | { readonly type: 'readIndex'; readonly id: number }
   /**
-   * `timeMs`: timestamp of the entry at `applied`; `setbackMs`: the number of ms by which log time
-   * was set back.
+   * `timeMs`: timestamp of the last entry in the state, which may be later than `applied`;
+   * `setbackMs`: the number of ms by which log time was set back.
    */
   | {
       readonly type: 'progress'
@@ -38,7 +38,10 @@ export type ConsensusThreadCommand =
     }
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'transferLeadership'; readonly id: number; readonly target: NodeId | null }
-  /** Encoded membership.v1.Configuration: the target members, without outgoing voters. */
+  /**
+   * `configuration`: encoded membership.v1.Configuration with the target members, without outgoing
+   * voters.
+   */
   | {
       readonly type: 'changeConfiguration'
       readonly id: number
@@ -121,8 +124,8 @@ export interface MainThreadProgress {
 export type ConsensusThreadEvent =
   | { readonly type: 'started'; readonly port: number }
   /**
-   * Entries packed by src/raft/entry-codec.ts: in order, without gaps, from the position at which
-   * the thread started.
+   * Entries packed by src/raft/entry-codec.ts: in order, from the position at which the thread
+   * started, and without gaps except for the entries that a snapshot replaces.
    */
   | { readonly type: 'committed'; readonly entries: Uint8Array }
   /** This attempt has certainly not logged the proposals with these sequence numbers. */
@@ -185,7 +188,7 @@ export type ConsensusThreadEvent =
   /** The streams that this member dials to a peer have become ready, or have closed. */
   | { readonly type: 'link'; readonly peer: NodeId; readonly isReady: boolean }
   | ({ readonly type: 'selfRefused' } & ClusterRefusal)
-  /** Members for the membership cache; sent at most once a second. */
+  /** Members for the membership cache; sent at most once a second, and at a stop. */
   | { readonly type: 'roster'; readonly roster: MembershipRecord }
   | {
       readonly type: 'log'
@@ -210,7 +213,7 @@ export interface ClusterRefusal {
   readonly reason: 'removed' | 'other-store' | 'rolled-back' | 'not-yet-a-member' | 'fenced'
   /** The member that refuses; this member itself if it read its removal in its own log. */
   readonly by: NodeId
-  /** Index of the configuration that is the reason for the refusal. */
+  /** Index of the newest configuration that the refusing member knew to be committed. */
   readonly index: Index
   /** Generation of the cluster, as the refusing member knows it. */
   readonly generation: number

@@ -41,7 +41,7 @@ export function raiseCommitIndex(state: RaftState, index: Index): void {
 /**
  * Continues a change of members once its current configuration is committed, even if an earlier
  * leader began the change. After a joint configuration, appends the final one, which completes the
- * change (paper 6). After a final configuration without this node, steps down.
+ * change (paper 6). After a final configuration in which this node is no voter, steps down.
  */
 function finishChange(state: RaftState): void {
   const { index, record, configuration } = state.memberships.current
@@ -58,9 +58,9 @@ function finishChange(state: RaftState): void {
 }
 
 /**
- * A leader that removes itself stays leader until the removal is committed (paper 6), and then
- * steps down. Before that, it sends the commit index to all peers and asks the most up-to-date
- * voter to campaign immediately.
+ * A leader that a change removes, or makes a learner, stays leader until the change is committed
+ * (paper 6), and then steps down. Before that, it sends a heartbeat with the commit index to all
+ * peers, and asks the most up-to-date voter, if one answered recently, to campaign immediately.
  */
 function stepDownAfterRemoval(state: RaftState): void {
   for (const progress of state.progress.values()) {
@@ -72,10 +72,14 @@ function stepDownAfterRemoval(state: RaftState): void {
 }
 
 /**
- * Sends each removed member the entries up to the configuration that removes it, in one message and
- * without waiting for a response, so that members learn of their removal from their own log. The
- * entry is sent only after it is committed: a removed member that had the entry on disk earlier
- * would have a longer log than members that need its vote, and could block every election.
+ * Sends each removed member the entries after its match index up to the configuration that removes
+ * it, so that the member learns of its removal from its own log. The leader sends one append
+ * request of the usual maximum size, and does not wait for a response. It sends nothing to a member
+ * that needs compacted entries.
+ *
+ * The configuration is sent only after it is committed: a removed member that had the configuration
+ * on disk earlier would have a longer log than members that need its vote, and could block every
+ * election.
  */
 function sendRemovalEntry(state: RaftState, configurationIndex: Index): void {
   const { log, options, departing, commit } = state

@@ -7,7 +7,11 @@ import {
 import { assert, requirePresent } from '../lib/assert.ts'
 import type { Configuration, Entry, Index, NodeId } from './types.ts'
 
-/** A configuration and the log index of the entry that contains it. */
+/**
+ * A configuration, and the index of the log entry that contains it. If this node read the
+ * configuration from its state at the start or from a snapshot, `index` is the index of that state
+ * or snapshot.
+ */
 export interface Membership {
   readonly index: Index
   readonly record: ConfigurationRecord
@@ -27,7 +31,9 @@ export function isVoter(configuration: Configuration, id: NodeId): boolean {
   return configuration.voters.includes(id) || configuration.outgoingVoters.includes(id)
 }
 
-/** All members, including this node, sorted. The leader replicates the log to the others. */
+/**
+ * Ids of all members, sorted: the voters of both halves of a joint configuration, and the learners.
+ */
 export function memberIds(configuration: Configuration): readonly NodeId[] {
   const { voters, outgoingVoters, learners } = configuration
   return [...new Set([...voters, ...outgoingVoters, ...learners])].sort()
@@ -51,7 +57,7 @@ export function encodeConfiguration(record: ConfigurationRecord): Uint8Array {
 }
 
 /**
- * Decodes the configuration in a log entry.
+ * Decodes a configuration from a log entry, a state or a snapshot.
  * @throws {AssertionError} when the configuration has no voters.
  */
 export function decodeMembership(index: Index, data: Uint8Array): Membership {
@@ -135,9 +141,10 @@ export function hasMemberStore(
 }
 
 /**
- * The configuration that applied at the start of the retained log or at the last snapshot, and all
- * later configurations, oldest first. A configuration takes effect as soon as it is appended (Raft
- * paper 6); if its entry is truncated, the previous one takes effect again.
+ * The configuration that applied at the start of this node, at the last compaction or at the last
+ * snapshot, whichever is latest, and all later configurations, oldest first. A configuration takes
+ * effect as soon as it is appended (Raft paper 6); if its entry is truncated, the previous one
+ * takes effect again.
  */
 export class MembershipHistory {
   #items: Membership[]

@@ -65,7 +65,10 @@ export interface PeerStatus {
    * Ticks since the peer last answered this leader; before that, since this leader added the peer.
    */
   readonly contactAgeTicks: number
-  /** The peer's clock minus the local clock, ms; null until the peer has answered this leader. */
+  /**
+   * The peer's clock minus the local clock, ms; null until the peer has answered a heartbeat of
+   * this leader.
+   */
   readonly clockOffsetMs: number | null
 }
 
@@ -118,7 +121,8 @@ export class RaftCore {
   /**
    * Restores the node from disk as a follower. A command creates the log before the first start:
    * with the first entries of a new cluster, or empty for a member that joins.
-   * @throws {AssertionError} when entries between the log and the state are missing.
+   * @throws {AssertionError} when the log begins after the state, so that the entries between them
+   * are missing.
    */
   static restore(start: RaftCoreStart): RaftCore {
     checkOptions(start.options)
@@ -271,8 +275,8 @@ export class RaftCore {
   }
 
   /**
-   * The entries from..to that are in memory; for checks and for inspections of the log, not for the
-   * state machine.
+   * The entries from..to. `from` must be after the base of the log. For checks and for inspections
+   * of the log, not for the state machine.
    */
   entries(from: Index, to: Index): readonly Entry[] {
     return this.#state.log.slice(from, to, Infinity)

@@ -101,7 +101,8 @@ export class DurabilityTracker {
   }
 
   /**
-   * Replaces the whole log with an empty log that continues after `index`.
+   * Numbers a write that replaces the whole log with an empty log that continues after `index`.
+   * Until this write is durable, only the entries up to `commit` count as durable.
    * @returns the token of this write.
    */
   reset(index: Index, commit: Index, tick: number): number {

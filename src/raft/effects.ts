@@ -81,8 +81,8 @@ export interface CoreStatus {
    */
   readonly configurationRecord: ConfigurationRecord
   /**
-   * Log index of the current configuration; if it is not in the log, index of the state from which
-   * this node started, or of the snapshot that it received last.
+   * Log index of the current configuration. If this node read the configuration from its state at
+   * the start or from a snapshot, the index of that state or snapshot.
    */
   readonly configurationIndex: Index
   readonly isConfigurationCommitted: boolean

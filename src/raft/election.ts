@@ -61,7 +61,8 @@ function campaignForReal(state: RaftState, isTransfer: boolean): void {
 }
 
 /**
- * Requests votes. A pre-vote requests a vote for the next term but changes nothing on any node.
+ * Requests votes. A request for a pre-vote asks whether the receiver would vote for this node in
+ * the next term; it changes no term and no vote.
  */
 function requestVotes(state: RaftState, pre: boolean): void {
   const { last } = state.log
@@ -121,8 +122,8 @@ export function onVoteRequest(state: RaftState, message: VoteRequest): void {
 }
 
 /**
- * Counts a vote. A majority makes this node the leader; a majority of pre-votes starts its
- * election.
+ * Counts a vote. The votes of a quorum make this node the leader; the pre-votes of a quorum start
+ * its election. Once the refusals leave no possible quorum, this node becomes a follower.
  */
 export function onVoteResponse(state: RaftState, message: VoteResponse): void {
   const isAwaited = message.pre ? state.role === 'preCandidate' : state.role === 'candidate'

@@ -8,8 +8,8 @@ import type { Entry, EntryType } from './types.ts'
  */
 export const ENTRY_HEADER_BYTES = 32
 /**
- * Maximum body size. The Raft core refuses a larger body before logging it, and a decoder treats a
- * larger body as corruption.
+ * Maximum body size. The Raft core refuses a larger command before logging it, and a decoder treats
+ * a larger body as corruption.
  */
 export const ENTRY_BODY_BYTES_MAX = 8 * 1024 * 1024
 

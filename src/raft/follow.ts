@@ -56,7 +56,8 @@ export function onCommitNotice(state: RaftState, message: CommitNotice): void {
 
 /**
  * Appends the leader's entries if the log contains the entry before them; otherwise responds with a
- * position at which the leader should retry.
+ * position at which the leader should retry. Drops a malformed request, and a request with entries
+ * while too many committed entries are not applied.
  */
 export function onAppendRequest(state: RaftState, message: AppendRequest): void {
   noteLeader(state, message.from)
@@ -87,8 +88,9 @@ function isFull({ log, applied, commit, options }: RaftState): boolean {
 }
 
 /**
- * Whether the entries follow each other without a gap. A gap fails no assertion, because the
- * entries come from a peer: an invalid request is dropped like a lost request.
+ * Whether the entries follow `previous` and each other without a gap, and their terms neither
+ * decrease nor exceed the term of the message. A fault fails no assertion, because the entries come
+ * from a peer: an invalid request is dropped like a lost request.
  */
 function isConsecutive(previous: Position, entries: readonly Entry[], term: number): boolean {
   let { index, term: lastTerm } = previous
@@ -179,7 +181,8 @@ function followCommit(state: RaftState, leaderCommit: Index): void {
 
 /**
  * Refuses an append. The response contains a position at which the logs may agree: the last local
- * entry whose term is not later than the term of `previous`.
+ * entry at or before `previous` whose term is not later than the term of `previous`, or the base of
+ * the log.
  */
 function refuse(state: RaftState, leader: NodeId, previous: Position): void {
   // @guard refusal-tells-where-to-look

@@ -1,7 +1,7 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Index, Message, NodeId, Position } from './types.ts'
 
-/** A client's command to append to the log; the Raft core does not interpret it. */
+/** A command to append to the log; the Raft core does not interpret it. */
 export interface Proposal {
   /**
    * Number that the driver chose for the proposal; the ProposalResult contains the same number.
@@ -61,7 +61,10 @@ export type CoreInput =
       readonly timeMs: number
       readonly setbackMs?: number
     }
-  /** The state through `position` is durable outside the log, so the log may drop these entries. */
+  /**
+   * The state through `position` is durable outside the log, so the log may drop the entries
+   * through `position`.
+   */
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'snapshotSent'; readonly to: NodeId }
   | { readonly type: 'snapshotFailed'; readonly to: NodeId }

@@ -15,8 +15,8 @@ const TICK_MS_MAX = 1_000
 /**
  * The leader's estimate of the current time. Log time expires sessions on every controller, so one
  * leader with a wrong clock must not change it much: its clock moves log time at most by the
- * allowed skew beyond the time that the clocks of a quorum have reached. Log time never runs
- * backwards.
+ * allowed skew beyond the time that the clocks of a quorum have reached. Timestamps never decrease;
+ * only a reset by an operator sets log time back.
  */
 export class LogTime {
   /**
@@ -25,7 +25,10 @@ export class LogTime {
    */
   #offsetsMs = new Map<NodeId, number>()
 
-  /** Time elapsed on the local clock, without jumps of the clock. */
+  /**
+   * Time elapsed on the local clock; of each interval between two ticks, at most `TICK_MS_MAX`
+   * counts.
+   */
   #elapsedMs = 0
   #tickedAtMs = 0
   /**
@@ -39,7 +42,7 @@ export class LogTime {
     this.#slewedAtMs = this.#elapsedMs
   }
 
-  /** Records the time at each tick. */
+  /** Counts the time since the last tick. The caller must call this method at each tick. */
   pass(nowMs: number): void {
     this.#elapsedMs += Math.min(Math.max(0, nowMs - this.#tickedAtMs), TICK_MS_MAX)
     this.#tickedAtMs = nowMs
@@ -48,8 +51,7 @@ export class LogTime {
   /**
    * The next timestamp, derived from the last timestamp and the clocks. If log time is far ahead
    * because most clocks were wrong, it advances at half the speed of the clocks. Log time does not
-   * stand still meanwhile, because a lifetime of a few seconds would then last until the clocks
-   * catch up.
+   * stop meanwhile: otherwise, a lifetime of a few seconds would last until the clocks catch up.
    */
   advance(lastMs: number, clockMs: number): number {
     if (lastMs - clockMs <= SLEW_OVER_MS) {
@@ -66,7 +68,10 @@ export class LogTime {
     this.#offsetsMs.set(id, clockMs - nowMs)
   }
 
-  /** The peer's clock minus the local clock, ms; null until the peer has answered this leader. */
+  /**
+   * The peer's clock minus the local clock, ms; null until the peer has answered a heartbeat of
+   * this leader.
+   */
   offsetMs(id: NodeId): number | null {
     return this.#offsetsMs.get(id) ?? null
   }

@@ -53,8 +53,9 @@ export interface Scheduler {
  */
 export interface RaftNodeCallbacks {
   /**
-   * Receives entries that are committed and durable on this node: in index order, without gaps,
-   * each once. The receiver calls `applied` after it has applied them.
+   * Receives entries that are committed and durable on this node: in index order, each once, and
+   * without gaps except for the entries that a snapshot replaces (`onRestore`). The receiver calls
+   * `applied` after it has applied them.
    */
   onCommitted(entries: readonly Entry[]): void
   /**

@@ -31,11 +31,11 @@ interface TransferWait {
 }
 
 /**
- * Drives one {@link RaftCore} with a real disk, real peers and a state machine. In this folder,
- * only this file does asynchronous work. One turn at a time passes all pending inputs to the Raft
- * core, so that they share one write and one round of messages. The node sends a message that
- * depends on a write only after the disk has reported that write. No turn waits for the disk, a
- * peer or the state machine.
+ * Connects one {@link RaftCore} with a disk, peers and a state machine. In this folder, only this
+ * file does asynchronous work. One turn at a time passes all pending inputs to the Raft core, so
+ * that they share one write and one round of messages. The node sends a message that depends on a
+ * write only after the disk has reported that write as durable. No turn waits for the disk, a peer
+ * or the state machine.
  */
 export class RaftNode {
   readonly #core: RaftCore
@@ -154,7 +154,8 @@ export class RaftNode {
 
   /**
    * Resolves once the joint configuration is logged or refused. The change is complete when
-   * onStatus reports a committed configuration that is not joint and has a higher index.
+   * onStatus reports a committed configuration that is not joint and has a higher index than the
+   * result.
    * @param basedOn index of the configuration from which the caller derived `target`; the node
    * refuses the change if another configuration is current.
    */
@@ -172,7 +173,8 @@ export class RaftNode {
   /**
    * Transfers leadership.
    * @returns true once this node no longer leads, even if it lost leadership for another reason;
-   * false when it was not the leader, no voter took over in time, or the node stops.
+   * false when it was not the leader, `target` is not another voter, no voter took over in time, or
+   * the node stops.
    */
   transferLeadership(target: NodeId | null): Promise<boolean> {
     const { role, term } = this.#core.status

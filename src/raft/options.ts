@@ -1,8 +1,8 @@
 import { assert } from '../lib/assert.ts'
 
 /**
- * Options of the Raft core. Names end in the unit; a tick is 50 ms by default. Sizes are bytes of
- * entries including headers.
+ * Options of the Raft core. A tick is 50 ms by default. Sizes are bytes of entries including
+ * headers.
  */
 export interface CoreOptions {
   /** Interval at which a leader sends heartbeats to its peers. */
@@ -33,8 +33,9 @@ export interface CoreOptions {
    */
   readonly applyLagEntriesMax: number
   /**
-   * Maximum bytes of committed entries that the Raft core passes to the state machine in one batch.
-   * The state machine may have up to twice as many bytes before it reports them as applied.
+   * Maximum bytes of committed entries that the Raft core passes to the state machine in one batch;
+   * a larger entry is passed alone. The state machine may have up to twice as many bytes, and one
+   * more entry, before it reports them as applied.
    */
   readonly applyBytesMax: number
   /**
@@ -68,8 +69,9 @@ export const defaultCoreOptions: CoreOptions = {
 }
 
 /**
- * Checks the options against each other.
- * @throws {AssertionError} when they contradict each other.
+ * Checks each option, and the options against each other.
+ * @throws {AssertionError} when an option is not a positive integer, or two options contradict each
+ * other.
  */
 export function checkOptions(options: CoreOptions): void {
   for (const [name, value] of Object.entries(options)) {

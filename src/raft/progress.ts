@@ -24,7 +24,7 @@ export class Progress {
   isProbeOut = false
   lastContactTick: number
   ackedReadSequence = 0
-  /** The highest commit index sent to this peer. */
+  /** The highest commit index that messages to this peer allow it to adopt. */
   commitSent: Index = 0
   /**
    * Only in state `snapshot`: tick at which sending the snapshot finished; null while the snapshot
@@ -85,9 +85,9 @@ export class Progress {
   }
 
   /**
-   * The peer reported that it lost entries that it had acknowledged. A late or repeated report
-   * causes only one more probe. Entries that were committed by counting this peer stay committed,
-   * because the peer votes only for candidates that have these entries.
+   * Called when the peer reports that it lost entries that it had acknowledged. A late or repeated
+   * report causes only one more probe. Entries that were committed by counting this peer stay
+   * committed, because the peer votes only for candidates that have these entries.
    */
   forgetMatch(): void {
     this.matchIndex = 0

@@ -5,7 +5,8 @@ import { appendAsLeader, nextEntryTimestampMs } from './leader-log.ts'
 import type { RaftState } from './state.ts'
 
 /**
- * Appends proposals as leader, or refuses them with a reason.
+ * Appends proposals as leader, holds them until the clocks of a quorum are known, or refuses them
+ * with a reason.
  * @param nowMs the local clock, from which log time is derived.
  */
 export function propose(state: RaftState, proposals: readonly Proposal[], nowMs: number): void {

@@ -13,8 +13,9 @@ import type { RaftState } from './state.ts'
 import type { Message, NodeId } from './types.ts'
 
 /**
- * Handles a message. First applies the rules about terms, which concern every message (paper 5.1,
- * and figure 2 "All servers").
+ * Handles a message. Ignores messages to another node or from this node itself, and responses of a
+ * node or disk that the configuration does not list. Applies the rules about terms to all others
+ * (paper 5.1, and figure 2 "All servers").
  */
 export function onMessage(state: RaftState, message: Message, storeId: Uint8Array | null): void {
   if (message.to !== state.id || message.from === state.id) return
@@ -43,8 +44,8 @@ function isAnswer(message: Message): boolean {
 }
 
 /**
- * Handles a later term in a message: adopts the term, unless the message is a pre-vote or must be
- * ignored.
+ * Handles a later term in a message: adopts the term, unless the message is a request for a
+ * pre-vote, grants one, or must be ignored.
  * @returns whether this node must handle the message further.
  */
 function adoptTerm(state: RaftState, message: Message): boolean {
@@ -77,7 +78,10 @@ function adoptTerm(state: RaftState, message: Message): boolean {
   }
 }
 
-/** @returns whether this node must respond to a message of an earlier term. */
+/**
+ * Handles an earlier term in a message: responds to a leader of that term.
+ * @returns whether this node must handle the message further.
+ */
 function isAnsweredBelowTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':

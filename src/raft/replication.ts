@@ -80,7 +80,8 @@ export function sendDueMessages(state: RaftState): void {
 
 /**
  * Sends the commit index as soon as it advances, because a controller responds to a write only once
- * it has applied the write. No message contains an index beyond the peer's match index.
+ * it has applied the write. Neither a notice nor a heartbeat contains an index beyond the peer's
+ * match index.
  */
 function sendCommit(state: RaftState, progress: Progress): void {
   // @guard heartbeat-commit-limited-to-the-peer, 07-follower-commits-past-what-matched:1
@@ -91,8 +92,8 @@ function sendCommit(state: RaftState, progress: Progress): void {
   // @guard commit-is-told-at-once
   if (state.isHeartbeatDue) sendHeartbeat(state, progress)
   else if (isAdvance) {
-    // The notice needs no response: otherwise, with a single write, half of all messages would be
-    // responses without information.
+    // The notice needs no response: otherwise, a single write would take four messages per peer
+    // instead of three.
     state.send(progress.id, { type: 'commitNotice', commit }, 0)
   }
 }
@@ -118,8 +119,8 @@ function confirmReads(state: RaftState): void {
 }
 
 /**
- * Entries that the leader sends to all peers with the same next index. They share one array, so
- * that the mesh packs it only once.
+ * Entries that the leader sends to successive peers with the same next index. They share one array,
+ * so that the mesh packs it only once.
  */
 interface SharedSlice {
   from: Index
@@ -201,7 +202,10 @@ function requestSnapshot(state: RaftState, progress: Progress): void {
   state.snapshotsWanted.push(progress.id)
 }
 
-/** Updates the follower's progress, commits entries that a quorum has, and sends more entries. */
+/**
+ * Updates the follower's progress after an acknowledgment or a refusal, and commits entries that a
+ * quorum has.
+ */
 export function onAppendResponse(state: RaftState, message: AppendResponse): void {
   const progress = state.progress.get(message.from)
   if (state.role !== 'leader' || progress === undefined) return
@@ -225,8 +229,8 @@ function onMatch(state: RaftState, progress: Progress, matchIndex: Index): void 
 
 /**
  * The follower refused an append, because its log does not contain the entry before those that were
- * sent. The leader goes back by one whole term of the follower's log per round, never below the
- * match index.
+ * sent. A leader that was sending without waiting first probes after the match index. A probing
+ * leader goes back by one whole term of the follower's log per round, never below the match index.
  */
 function onRefused(state: RaftState, progress: Progress, message: AppendResponse): void {
   const { rejectedIndex, hint, hasLost = false } = message
@@ -248,7 +252,10 @@ function onRefused(state: RaftState, progress: Progress, message: AppendResponse
   progress.becomeProbe(Math.min(rejectedIndex, agreed.index + 1))
 }
 
-/** Marks the peer as reachable, and confirms pending reads. */
+/**
+ * Records the contact, the clock and the missing tail of the peer, repeats a lost request, and
+ * confirms pending reads once a quorum has answered.
+ */
 export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse): void {
   const progress = state.progress.get(message.from)
   if (state.role !== 'leader' || progress === undefined) return
@@ -288,7 +295,7 @@ function probeForLoss(state: RaftState, progress: Progress): void {
 }
 
 /**
- * Called when the snapshot was transferred. The peer confirms later that it has applied the
+ * Called when the snapshot was transferred. The peer confirms later that it has installed the
  * snapshot.
  */
 export function onSnapshotSent(state: RaftState, to: string): void {

@@ -21,8 +21,8 @@ import type {
 } from './types.ts'
 
 /**
- * A leadership transfer. It ends with the leadership in which it began, that is, at any change of
- * role.
+ * A leadership transfer. It ends at the latest with the leadership in which it began, that is, at
+ * any change of role.
  */
 interface Transfer {
   readonly target: NodeId
@@ -32,8 +32,9 @@ interface Transfer {
 
 /**
  * A durable term, and a position up to which the log is durable; the disk may contain more. While
- * the term in memory is durable, this position covers every acknowledgment that this node has
- * sent, because acknowledgments wait for the same reports of the disk.
+ * the term in memory is durable and no snapshot is replacing the log, this position covers every
+ * acknowledgment that this node has sent, because acknowledgments wait for the same reports of the
+ * disk.
  */
 export interface DurableState {
   readonly term: Term
@@ -93,9 +94,15 @@ export class RaftState {
    * commits only up to this index.
    */
   matched: Index
-  /** Index of the last entry that the Raft core has passed to the state machine. */
+  /**
+   * Index through which the state machine has the log: the Raft core passed it the entries, or its
+   * stored state or a snapshot contains them.
+   */
   emitted: Index
-  /** Index of the last entry that was reported as applied. */
+  /**
+   * Index through which the log is applied: reported as applied, or contained in the stored state
+   * at the start or in a snapshot.
+   */
   applied: Index
   /**
    * Lower bound for timestamps: the timestamp up to which entries have been applied. Entries in the
@@ -111,8 +118,8 @@ export class RaftState {
   ticks = 0
   nowMs = 0
   /**
-   * Ticks since the election timer was last reset: by a message of the leader, a granted vote or a
-   * change of role.
+   * Ticks since the election timer was last reset: by a message of the leader, a granted vote, a
+   * change of role, or a timeout at which this node may not campaign.
    */
   electionElapsedTicks = 0
   electionDeadlineTicks = 0
@@ -219,8 +226,8 @@ export class RaftState {
   }
 
   /**
-   * Whether an entry of this term is committed. Before that, entries of earlier terms are not known
-   * to be committed (paper 5.4.2).
+   * Whether an entry of this term is committed. Before that, a leader does not know which entries
+   * of earlier terms after its commit index are committed (paper 5.4.2).
    */
   get hasCommittedInTerm(): boolean {
     return this.log.termAt(this.commit) === this.#term

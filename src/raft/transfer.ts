@@ -2,8 +2,8 @@ import type { RaftState } from './state.ts'
 import type { NodeId } from './types.ts'
 
 /**
- * The most up-to-date voter, other than this node, that answered within an election timeout; null
- * when there is none.
+ * The most up-to-date voter other than this node, of those that answered this leader, or were added
+ * to its peers, within an election timeout; null when there is none.
  */
 export function mostUpToDateVoter(state: RaftState): NodeId | null {
   let best: NodeId | null = null
@@ -23,7 +23,7 @@ export function mostUpToDateVoter(state: RaftState): NodeId | null {
 /**
  * Leadership transfer (dissertation 3.10): the leader refuses proposals while the target catches
  * up, then asks the target to campaign immediately. It abandons the transfer after an election
- * timeout.
+ * timeout. No effect if this node is not the leader, or no other voter can be the target.
  */
 export function startTransfer(state: RaftState, target: NodeId | null): void {
   if (state.role !== 'leader') return

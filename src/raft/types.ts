@@ -16,8 +16,8 @@ export interface Position {
 }
 
 /**
- * End of the leader's log, measured after the leader learned of the start with number `boot` of a
- * node with a missing tail.
+ * End of the leader's log. The leader measured it after it had learned that a node with a missing
+ * tail had started with boot number `boot`.
  */
 export interface Attestation {
   readonly boot: number
@@ -27,8 +27,8 @@ export interface Attestation {
 export type EntryType = 'noop' | 'configuration' | 'command'
 
 /**
- * A log entry; immutable. `timeMs` is the timestamp (log time) that the leader assigned: UTC ms,
- * never decreasing along the log.
+ * A log entry; immutable. `timeMs` is the timestamp that the leader assigned: UTC ms, never
+ * decreasing along the log. After a reset of log time, it is ahead of log time.
  */
 export interface Entry {
   readonly index: Index
@@ -42,7 +42,7 @@ export interface Entry {
   readonly data: Uint8Array
 }
 
-/** Term and vote change together, in one durable write (bug 2 in `test/zoo/`). */
+/** Term and vote are always written together, in one durable write (bug 2 in `test/zoo/`). */
 export interface HardState {
   readonly term: Term
   readonly votedFor: NodeId | null
@@ -188,8 +188,8 @@ export interface Disk {
 export interface RestoredLog {
   readonly hardState: HardState
   /**
-   * Base of the retained log: the last compacted position; {term: 0, index: 0} before any
-   * compaction.
+   * Base of the retained log: the position before its first entry; {term: 0, index: 0} if it begins
+   * with the first entry of the cluster.
    */
   readonly base: Position
   readonly entries: readonly Entry[]

@@ -4,8 +4,8 @@ import { errorCode, errorMessage } from '../lib/error-code.ts'
 /**
  * CORRUPT: data on disk contradicts itself or something that this member acknowledged. VOTE_LOST:
  * the stored term and vote are lost, so this disk must not vote again. FOREIGN: the files belong to
- * another store. BAD_SNAPSHOT: received bytes are invalid. The names of the other codes explain
- * them.
+ * another store. BAD_SNAPSHOT: received bytes are invalid. NEWER_FORMAT: a newer program, or one
+ * from before the first release, wrote the data. The names of the other codes explain them.
  */
 export type StoreErrorCode =
   | 'CORRUPT'
@@ -23,14 +23,17 @@ export type StoreErrorCode =
 
 /**
  * An error for the operator. Its message has one or two sentences that name the problem, its place
- * and the remedy. `code` is stable, the message is not.
+ * and, for most codes, the remedy. `code` is stable, the message is not.
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
   readonly code: StoreErrorCode
   /** The file or folder with the problem. */
   readonly path: string
-  /** The problem without the remedy, for callers that know a different remedy. */
+  /**
+   * For CORRUPT and VOTE_LOST, the problem without the remedy, for callers that know a different
+   * remedy; for other codes, the message.
+   */
   readonly finding: string
 
   constructor(

@@ -15,7 +15,7 @@ export function parseJsonObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Checksum, in hex, of all other members of the JSON object. */
+/** CRC-32, in hex, of a JSON object that does not contain the checksum itself. */
 export function jsonChecksum(members: object): string {
   return crc32(canonicalJson(members)).toString(16).padStart(8, '0')
 }

@@ -5,7 +5,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { JoinTickets } from '../../src/cluster/membership/join-tickets.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import type { SecretRotationDeps } from '../../src/cluster/secrets/secret-rotation.ts'
-import { bootstrapSecrets } from '../../src/cluster/secrets/wrap-secrets.ts'
+import { createBootstrapRecords } from '../../src/cluster/secrets/wrap-secrets.ts'
 import { StateMachine } from '../../src/fsm/state-machine.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -117,7 +117,7 @@ export class SecretsCluster implements Proposer {
       address: `${nodeId}:1480`,
       certificatePem,
     }))
-    const records = await bootstrapSecrets({
+    const records = await createBootstrapRecords({
       clusterId: CLUSTER_ID,
       admissions,
       issuing: this.issuing,

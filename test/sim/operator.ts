@@ -7,7 +7,7 @@ import {
   MemberChanger,
   type RequestedMemberChange,
 } from '../../src/cluster/membership/member-changer.ts'
-import { promotableLearners } from '../../src/cluster/membership/reconcile.ts'
+import { learnersAwaitingPromotion } from '../../src/cluster/membership/reconcile.ts'
 import {
   decideAdmission,
   type AdmissionVerdict,
@@ -334,7 +334,7 @@ export class Operator {
     const changer = this.#changerOf(leader)
     const record = leader.core?.status.configurationRecord
     if (changer.isBusy || record === undefined || leader.life === null) return
-    const isDue = record.departed.length > 0 || promotableLearners(record).length > 0
+    const isDue = record.departed.length > 0 || learnersAwaitingPromotion(record).length > 0
     if (!isDue) return
     this.#within(leader.life, async () => {
       await changer.run({
@@ -378,7 +378,7 @@ export class Operator {
 }
 
 function ready(now: MembershipSnapshot): readonly NodeId[] {
-  return promotableLearners(now.record).filter((id) => isReadyToVote(now, id))
+  return learnersAwaitingPromotion(now.record).filter((id) => isReadyToVote(now, id))
 }
 
 function isDone({ members }: ConfigurationRecord, change: MembershipChange): boolean {

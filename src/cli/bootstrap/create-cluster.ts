@@ -10,7 +10,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, type Member, MemberSchema } from '../../../proto/gen/membership_pb.ts'
 import { hashPassword } from '../../auth/factors/password-verifier.ts'
-import { type BootstrapMember, bootstrapSecrets } from '../../cluster/secrets/wrap-secrets.ts'
+import { type BootstrapMember, createBootstrapRecords } from '../../cluster/secrets/wrap-secrets.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { initialSeedRecords } from '../../fsm/seed/seed.ts'
 import { newOpaqueId, newShortId } from '../../lib/random.ts'
@@ -112,7 +112,7 @@ export async function createCluster(input: FormInput): Promise<FormedCluster> {
   const rootKeyPath = writeRootKey(first.folder, authorities)
   const members: FormedMember[] = []
   for (const planned of controllers) members.push(await makeMember(planned, authorities, input))
-  const secrets = await bootstrapSecrets({
+  const records = await createBootstrapRecords({
     clusterId,
     admissions: members.map(admissionOf),
     issuing: authorities.issuing,
@@ -121,7 +121,7 @@ export async function createCluster(input: FormInput): Promise<FormedCluster> {
   const admin = await adminRecords(input)
   const entries = firstEntries(
     members.map(({ member }) => member),
-    formingCommand(clusterId, [...admin, ...secrets]),
+    formingCommand(clusterId, [...admin, ...records]),
     nowMs,
   )
   for (const { planned, leaf } of members) {

@@ -22,27 +22,28 @@ const HOLDS_MS = 5000
  */
 const LOG_TIME_AHEAD_MS_MAX = 10_000
 /**
- * The alarm is cleared only below this lower bound. With a single bound, a clock that is off by
- * about 2 s would raise and clear the alarm repeatedly.
+ * The alarm CLOCK_SKEW is cleared only at or below this lower bound. With a single bound, a clock
+ * that is off by about 2 s would raise and clear the alarm repeatedly.
  */
 const CLOCK_SKEW_OVER_MS = 1500
 /** Time for which a condition must be absent before its alarm is cleared. */
 const OVER_MS = 30_000
 /**
- * Free space below which the alarm is raised. An operator then has time to act before the log stops
- * the controller, at `log.lowSpaceBytes`.
+ * Free space below which the alarm LOW_SPACE is raised. An operator then has time to act before the
+ * log stops the controller, at `log.lowSpaceBytes`.
  */
 export const LOW_SPACE_BYTES = 512 * 1024 * 1024
 /**
- * The alarm is cleared only when the free space is this multiple of the limit. Otherwise, each new
- * or deleted segment would raise or clear the alarm.
+ * The alarm LOW_SPACE is cleared only when the free space is at least this multiple of the limit.
+ * Otherwise, each new or deleted segment could raise or clear the alarm.
  */
 const LOW_SPACE_OVER = 1.25
 
 /**
- * Raises and clears alarms about members, clocks, the disk and a damaged log. The alarm of a
- * condition of members or clocks is raised after 5 s, and cleared once the condition has been
- * absent for 30 s. The other alarms follow their condition immediately.
+ * Raises and clears alarms about members, clocks, the disk and a damaged log. An alarm about
+ * members or clocks is raised once its condition has lasted for 5 s. It is cleared once the
+ * condition has been absent for 30 s, or can no longer exist (after the removal of the member, or
+ * with fewer than three voters). The other alarms follow their condition immediately.
  */
 export class AlarmWatch {
   readonly #alarms: AlarmRaiser

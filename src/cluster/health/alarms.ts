@@ -17,7 +17,11 @@ interface Row {
   about?(facts: unknown): string
 }
 
-/** Raised alarms of this controller. Logs when an alarm is raised and when it is cleared. */
+/**
+ * Raised alarms of this controller, at most `ALARMS_MAX`; further ones are ignored. Logs an alarm
+ * when it is raised and when it is cleared, unless the same alarm was logged within the last
+ * minute.
+ */
 export class Alarms implements AlarmRaiser {
   readonly #clock: Clock
   readonly #log: Logger

@@ -9,7 +9,9 @@ interface Tolerance {
    * is the number of voters that a majority lacks.
    */
   readonly spare: number
-  /** Effect of the next failure, as one sentence. */
+  /**
+   * Effect of the next failure, or of the present failures if writes have stopped, as one sentence.
+   */
   readonly nextRisk: string
 }
 

@@ -16,7 +16,7 @@ interface HealthSources {
   readonly behindMs: number
 }
 
-/** Health of this controller, from its current statistics and its last position. */
+/** Health of this controller, and of the members as this controller sees them. */
 export function nodeHealth(sources: HealthSources): NodeHealth {
   const { cluster, record, status, vitals, mainLoopDelayP99Ms, behindMs } = sources
   const views = cluster.members()

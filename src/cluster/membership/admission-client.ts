@@ -39,7 +39,10 @@ interface EnterOptions {
   readonly timeoutMs: number
 }
 
-/** Maximum IP addresses to which all host names in `addresses` together may resolve. */
+/**
+ * Maximum addresses to try, after host names in `addresses` were resolved by `resolvers`; further
+ * ones are ignored.
+ */
 const TARGETS_MAX = 64
 
 const REASONS: readonly AdmissionRefusalReason[] = [
@@ -53,9 +56,10 @@ const REASONS: readonly AdmissionRefusalReason[] = [
 ]
 
 /**
- * Requests admission from one member after another until one responds. A caller may repeat the
- * request.
- * @throws {Problem} PEER_UNREACHABLE when no member responds, with one sentence for each address.
+ * Requests admission from one member after another until one returns a decision. A caller may
+ * repeat the request.
+ * @throws {Problem} PEER_UNREACHABLE when no member returns a decision, with one sentence for each
+ * address.
  */
 export async function requestAdmission(options: EnterOptions): Promise<AdmissionOutcome> {
   const { addresses, resolvers = [], identity, trustDomain, timeoutMs, ...request } = options
@@ -94,8 +98,8 @@ export async function queryAdmission(
 }
 
 /**
- * If a name cannot be resolved, the name itself is returned, so that the attempt to connect to it
- * reports the error.
+ * Resolves the names in `addresses` with `resolvers`, if there are any. A name that cannot be
+ * resolved stays, so that the attempt to connect to it reports the error.
  */
 async function targetsOf(
   addresses: readonly string[],

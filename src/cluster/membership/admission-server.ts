@@ -18,7 +18,7 @@ import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './member-changer.ts'
 import {
   findAdmission,
-  type AdmissionState,
+  type MembershipStateView,
   type MembershipConsensus,
 } from './membership-consensus.ts'
 import {
@@ -38,7 +38,7 @@ import { waitUntil } from '../../lib/runtime/wait.ts'
 
 interface AdmissionServerDeps {
   readonly consensus: MembershipConsensus
-  readonly state: AdmissionState
+  readonly state: MembershipStateView
   readonly changer: MemberChanger
   readonly calls: LeaderRequestForwarder
   readonly clock: Clock
@@ -56,8 +56,8 @@ type AnswerInit = MessageInitShape<typeof AdmissionAnswerSchema>
  */
 const ENTER_TIMEOUT_MS = 8_000
 /**
- * Maximum wait for other membership changes to complete: admissions that are requested at the same
- * time run one after another.
+ * Maximum wait for other changes of this leader to complete: admissions that are requested at the
+ * same time run one after another.
  */
 const TURN_MS = 6_000
 

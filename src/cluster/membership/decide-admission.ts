@@ -66,7 +66,7 @@ export type AdmissionOutcome =
       readonly configurationIndex: Index
     }
 
-/** Facts about the caller that the leader's state contains. */
+/** Facts that the leader knows and that the decision about the caller needs. */
 export interface AdmissionContext {
   readonly record: ConfigurationRecord
   readonly configurationIndex: Index

@@ -68,7 +68,7 @@ interface AdmissionDeps {
   readonly sharedOptions: readonly SharedOption[]
 }
 
-/** Limits for requests that anyone with a ticket can make. */
+/** Limits for join tickets, and for the requests that anyone with a ticket can make. */
 export const admissionLimits = {
   /** Minimum lifetime of a ticket; a request for a shorter one is refused. */
   lifetimeMsMin: 60_000,
@@ -82,8 +82,8 @@ export const admissionLimits = {
    */
   textCharactersMax: 300,
   /**
-   * Maximum time to wait until this controller has caught up, and until a configuration is
-   * committed.
+   * Maximum time to wait until this controller has caught up. It is also the maximum time to wait
+   * until a configuration is committed.
    */
   waitMs: 5000,
 } as const
@@ -167,7 +167,7 @@ export class JoinTickets implements ControllerAdmission {
 
   /**
    * Fabric API addresses of members, up to a maximum: first those of this member, then those of
-   * connected members.
+   * connected members, then those of the others.
    */
   #addresses(): readonly string[] {
     const { cluster } = this.#deps
@@ -187,7 +187,8 @@ export class JoinTickets implements ControllerAdmission {
   /**
    * Admits a controller. A repeated request with the same ticket from the same controller is not a
    * second admission.
-   * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED, COULD_NOT_VALIDATE with the field, and as
+   * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED, COULD_NOT_VALIDATE with the field,
+   * PEER_UNREACHABLE without the issuing authority, INDEX_NOT_REACHED, MEMBERSHIP_BUSY, and as
    * {@link Proposer.propose}.
    */
   async admit(request: JoinRequest): Promise<JoinResponse> {
@@ -360,8 +361,9 @@ export class JoinTickets implements ControllerAdmission {
   }
 
   /**
-   * Adds the current addresses of members, which a new controller cannot learn elsewhere: a member
-   * record contains only the address at the time of joining.
+   * Replaces the addresses of members with their current ones, where they are known. A new
+   * controller cannot learn these elsewhere: a member record contains only the address from the
+   * member's last admission.
    */
   #whereTheyAre(record: ConfigurationRecord): ConfigurationRecord {
     const { addressOf } = this.#deps
@@ -371,7 +373,8 @@ export class JoinTickets implements ControllerAdmission {
   }
 
   /**
-   * A new controller must start from a committed configuration. @throws {Problem} MEMBERSHIP_BUSY
+   * Waits for a committed configuration, from which a new controller must start.
+   * @throws {Problem} MEMBERSHIP_BUSY
    */
   async #settledConfiguration(): Promise<CurrentConfiguration> {
     const { cluster, clock } = this.#deps

@@ -19,7 +19,7 @@ import { pause } from '../../lib/runtime/wait.ts'
 
 /**
  * Serves a request on the leader.
- * @param timeoutMs the time for which the caller still waits.
+ * @param timeoutMs the time within which the handler must respond.
  */
 type LeaderHandler<Q extends DescMessage, A extends DescMessage> = (
   request: MessageShape<Q>,
@@ -36,7 +36,7 @@ const TIMEOUT_MS_MAX = 60_000
 
 /**
  * Sends requests from any controller to the leader, for requests that only the leader can serve. If
- * the leader fails, it sends the request to the next leader, so a request must be safe to repeat.
+ * the leader fails, the next leader receives the same request, so a request must be safe to repeat.
  */
 export class LeaderRequestForwarder {
   readonly #consensus: MembershipConsensus
@@ -68,10 +68,12 @@ export class LeaderRequestForwarder {
 
   /**
    * Sends a request to the leader and returns the response.
-   * @param answerHere called after each failed attempt; returns the response if this controller
-   * knows it. After its own removal, for example, no peer responds to this controller.
-   * @throws {Problem} the error that the leader returned; CLUSTER_NO_LEADER or PEER_UNREACHABLE
-   * when no leader responded within `timeoutMs`, although the request may still take effect.
+   * @param answerHere called after each attempt, once an attempt has failed with an error; returns
+   * the response if this controller knows it. After its own removal, for example, no peer responds
+   * to this controller.
+   * @throws {Problem} the error that the leader returned; CLUSTER_NO_LEADER, PEER_UNREACHABLE or
+   * NODE_QUARANTINED when no leader served the request within `timeoutMs`, although the request may
+   * still take effect.
    */
   async ask<Q extends DescMessage, A extends DescMessage>(
     method: PeerMethod<Q, A>,

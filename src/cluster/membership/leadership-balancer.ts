@@ -23,7 +23,7 @@ interface LeadershipPreferences {
   readonly priority: number
   /**
    * If the leader exceeds one of these limits for `slowMsMin`, it transfers leadership to a much
-   * healthier member.
+   * healthier member, if there is one.
    */
   readonly slowFsyncMs: number
   readonly slowLoopMs: number
@@ -51,8 +51,8 @@ interface Hold {
 
 const LOOK_MS = 1000
 /**
- * Interval at which this controller publishes the remaining time of each hold (a time during which
- * leadership does not move).
+ * Interval at which this controller publishes the remaining time of each hold that it started (a
+ * time during which leadership does not move for certain reasons).
  */
 const REPEAT_MS = 5000
 const LAG_ENTRIES_MAX = 1000

@@ -13,7 +13,7 @@ export interface LeadershipView {
   readonly candidates: readonly LeaderCandidate[]
 }
 
-/** Times until which leadership must not move. */
+/** Times until which leadership must not move for certain reasons. */
 interface LeadershipHolds {
   /** An operator moved leadership. Until this time, priorities do not move it. */
   readonly manualUntilMs: number
@@ -29,7 +29,9 @@ interface LeadershipHolds {
 export interface LeaderCandidate {
   readonly id: NodeId
   readonly priority: number
-  /** True if the member is a connected voter whose log is nearly complete. */
+  /**
+   * True if the member is a connected voter that is not failing and whose log is nearly complete.
+   */
   readonly isEligible: boolean
   /** Time since which the member has been connected, responsive and not slow; null if it is not. */
   readonly healthySinceMs: number | null
@@ -46,8 +48,8 @@ export interface LeadershipTiming {
    */
   readonly slowMsMin: number
   /**
-   * Time after an election in which the new leader does not transfer leadership, because it waits
-   * for the holds that its predecessor published.
+   * Time after an election in which the new leader does not transfer leadership automatically,
+   * because it waits for the holds that its predecessor published.
    */
   readonly leadsMsMin: number
   readonly manualHoldMs: number

@@ -25,7 +25,10 @@ export const membershipLimits = {
    * was abandoned.
    */
   entriesOfOneMax: 2,
-  /** Time after which a disconnected learner that was to become a voter is removed. */
+  /**
+   * Time after which a disconnected learner that was to become a voter for the first time is
+   * removed.
+   */
   joinTimeoutMs: 10 * 60_000,
   /** Maximum time for a change, including retries on other leaders. */
   changeTimeoutMs: 15_000,

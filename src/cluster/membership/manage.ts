@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { ActionRecorder, MembershipControl } from '../../ports/membership.ts'
 import type { Logger } from '../logger.ts'
 import { MemberChanger } from './member-changer.ts'
-import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
+import type { MembershipStateView, MembershipConsensus } from './membership-consensus.ts'
 import { MembershipService } from './service.ts'
 import { AdmissionServer } from './admission-server.ts'
 import { LeaderRequestForwarder } from './leader-request-forwarder.ts'
@@ -13,13 +13,16 @@ interface MemberManagementDeps extends Pick<
   'secrets' | 'featureLevel' | 'joinTimeoutMs'
 > {
   readonly consensus: MembershipConsensus
-  readonly state: AdmissionState
+  readonly state: MembershipStateView
   readonly clusterId: string
   readonly generation: number
   readonly clock: Clock
   readonly log: Logger
   readonly actions: ActionRecorder
-  /** Called on the leader after it transferred leadership at an operator's request. */
+  /**
+   * Called on the leader after it served an operator's request to transfer leadership, even if it
+   * was already the requested leader.
+   */
   readonly onTransferred?: () => void
 }
 

@@ -1,14 +1,17 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
+import type { MembershipStateView, MembershipConsensus } from './membership-consensus.ts'
 import { voterIds } from './plan.ts'
 import { takeMembershipSnapshot, type MembershipSnapshot } from './membership-snapshot.ts'
 import { isMembershipChangeFinished } from './member-keys.ts'
 import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
 export interface RequestedMemberChange {
-  /** Short description of the change, for errors of callers that wait for another change. */
+  /**
+   * Short description of the change, for its own errors and for those of callers that wait until it
+   * is complete.
+   */
   readonly what: string
   /** Maximum time to wait until another change is complete. */
   readonly waitMs: number
@@ -39,11 +42,11 @@ const CATCH_UP_MS = 3_000
  */
 export class MemberChanger {
   readonly #consensus: MembershipConsensus
-  readonly #state: AdmissionState
+  readonly #state: MembershipStateView
   readonly #clock: Clock
   #underWay: string | null = null
 
-  constructor(consensus: MembershipConsensus, state: AdmissionState, clock: Clock) {
+  constructor(consensus: MembershipConsensus, state: MembershipStateView, clock: Clock) {
     this.#consensus = consensus
     this.#state = state
     this.#clock = clock
@@ -56,8 +59,8 @@ export class MemberChanger {
   /**
    * Resolves once the wanted configuration is committed and not joint.
    * @throws {Problem} MEMBERSHIP_BUSY; CLUSTER_NO_LEADER: the caller must repeat the request at the
-   * next leader; PEER_UNREACHABLE: the change was logged, but a majority did not confirm it in
-   * time; errors of `target`.
+   * next leader; PEER_UNREACHABLE: a majority did not confirm this change, or an earlier one, in
+   * time; MEMBERSHIP_REFUSED: the Raft core refused the change; errors of `target`.
    */
   async run(wanted: RequestedMemberChange): Promise<void> {
     const deadlineMs = this.#clock.monotonicMs() + wanted.waitMs

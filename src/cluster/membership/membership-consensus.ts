@@ -15,7 +15,7 @@ export interface MembershipConsensus {
   peerStatuses(): readonly PeerReport[]
   /**
    * Confirms a linearizable read index.
-   * @throws {Problem} CLUSTER_NO_LEADER.
+   * @throws {Problem} CLUSTER_NO_LEADER, NODE_QUARANTINED or SERVER_TOO_MANY_REQUESTS.
    */
   readIndex(): Promise<Index>
   /**
@@ -30,10 +30,10 @@ export interface MembershipConsensus {
 }
 
 /** The part of the replicated state that membership management reads. */
-export type AdmissionState = Pick<StateView, 'get' | 'waitForApplied' | 'featureLevel'>
+export type MembershipStateView = Pick<StateView, 'get' | 'waitForApplied' | 'featureLevel'>
 
 export function findAdmission(
-  state: AdmissionState,
+  state: MembershipStateView,
   id: NodeId,
 ): RecordOf<'admission'> | undefined {
   return state.get('admission', id)

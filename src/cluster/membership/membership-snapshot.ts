@@ -3,7 +3,7 @@ import { admissionKeySha256 } from './member-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
 import {
   findAdmission,
-  type AdmissionState,
+  type MembershipStateView,
   type MembershipConsensus,
 } from './membership-consensus.ts'
 
@@ -26,12 +26,12 @@ export interface MembershipSnapshot {
 }
 
 /**
- * The result is meaningful only on the leader, because other controllers do not know the progress
- * of members.
+ * Takes a snapshot. Its `leaderId` and `lagEntries` are correct only on the leader: other
+ * controllers do not know the progress of members.
  */
 export function takeMembershipSnapshot(
   consensus: MembershipConsensus,
-  state: AdmissionState,
+  state: MembershipStateView,
 ): MembershipSnapshot {
   const { record } = consensus.configuration()
   const { commit } = consensus.status()

@@ -116,7 +116,7 @@ export function decodeChangePlan(message: ChangePlanMessage | undefined): Change
 
 /**
  * Actor on whose behalf another controller forwarded a request.
- * @throws {Problem} COULD_NOT_VALIDATE when the request has no actor.
+ * @throws {Problem} COULD_NOT_VALIDATE when the request has no valid actor.
  */
 export function readRequesterActor(by: Requester | undefined): Actor {
   switch (by?.actor.case) {

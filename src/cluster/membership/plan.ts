@@ -23,9 +23,9 @@ interface ChangeRefusal {
   /** Reason why the change is impossible, as one sentence with a remedy. */
   readonly reason: string
   /**
-   * True if the reason may disappear by itself: the leader has no contact with the learner yet.
-   * Contact follows soon after a change of leader, or after a renewed certificate has caused
-   * reconnects.
+   * True if the reason may disappear by itself: the leader has no contact with the learner yet, or
+   * the learner has not caught up. Contact follows soon after a change of leader, or after a
+   * renewed certificate has caused reconnects.
    */
   readonly mayPass: boolean
 }
@@ -50,9 +50,7 @@ export function isReadyToVote(
   )
 }
 
-/**
- * Short description of a change, for logs and for errors of callers that wait for another change.
- */
+/** Short description of a change, for logs and errors. */
 export function describeMembershipChange(change: MembershipChange): string {
   return change.verb === 'replace'
     ? `replace ${change.oldId} by ${change.newId}`
@@ -61,8 +59,7 @@ export function describeMembershipChange(change: MembershipChange): string {
 
 /**
  * Computes the members after a change. Pure. After every wait and on every new leader, the caller
- * computes the plan again from the wanted change and the current members; it never reuses an
- * earlier plan.
+ * must compute the plan again from the wanted change and the current members.
  */
 export function planMembershipChange(now: MembershipSnapshot, change: MembershipChange): Planned {
   const edited = edit(now, change)

@@ -16,15 +16,21 @@ export interface ReconcilerView extends Pick<
 > {
   /** A committed configuration that is not joint. */
   readonly record: ConfigurationRecord
-  /** Members, except the leader, that report a connection to the given member. */
+  /** Voters, except the leader, that report a connection to the given member. */
   readonly reachedBy: (id: NodeId) => ReadonlySet<NodeId>
-  /** Time since this leader was last connected to the member, or since it became leader. */
+  /**
+   * Time since this leader was last connected to the member, or since it became leader if it was
+   * never connected.
+   */
   readonly silentMs: (id: NodeId) => number
-  /** Whether a former member could decrypt a current shared secret. */
+  /**
+   * Whether the cluster key or the factor key must be rotated, because a former member could
+   * decrypt it, or there is no factor key yet.
+   */
   readonly isRotationDue: boolean
-  /** Whether a member cannot decrypt a current shared secret. */
+  /** Whether an admitted controller cannot decrypt a shared secret that it needs. */
   readonly lacksSecrets: boolean
-  /** Controllers admitted by a ticket that has expired. */
+  /** Controllers, including members, admitted by a ticket that has expired or was deleted. */
   readonly admittedIdsWithExpiredTickets: readonly NodeId[]
   /** The cluster's level, and the highest level that every voter supports. */
   readonly featureLevel: { readonly inForce: number; readonly ofVoters: number }
@@ -65,7 +71,7 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
   const [departure] = view.record.departed
   if (departure !== undefined) steps.push({ type: 'settle', departure })
   if (view.isRotationDue) steps.push({ type: 'rotate' })
-  const ids = promotableLearners(view.record).filter((id) => isReady(view, id))
+  const ids = learnersAwaitingPromotion(view.record).filter((id) => isReady(view, id))
   if (ids.length > 0) steps.push({ type: 'promote', ids })
   if (view.lacksSecrets) steps.push({ type: 'share' })
   const { inForce, ofVoters } = view.featureLevel
@@ -100,7 +106,7 @@ function neverConnected({
 }
 
 /** Learners that will become voters. */
-export function promotableLearners(record: ConfigurationRecord): readonly NodeId[] {
+export function learnersAwaitingPromotion(record: ConfigurationRecord): readonly NodeId[] {
   return record.members.flatMap(({ id, voter, promote }) => (promote && !voter ? [id] : []))
 }
 

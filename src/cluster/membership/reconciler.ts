@@ -19,11 +19,11 @@ import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './member-changer.ts'
 import {
   findAdmission,
-  type AdmissionState,
+  type MembershipStateView,
   type MembershipConsensus,
 } from './membership-consensus.ts'
 import {
-  promotableLearners,
+  learnersAwaitingPromotion,
   nextReconcileStep,
   type ReconcileStep,
   type ReconcilerView,
@@ -46,24 +46,34 @@ interface MemberSecrets {
     id: NodeId,
     manner: { readonly isCompromised: boolean; readonly isAdmittedAgain: boolean },
   ): Promise<void>
-  /** Whether a former member could decrypt a current secret. */
+  /**
+   * Whether the cluster key or the factor key must be rotated, because a former member could
+   * decrypt it, or there is no factor key yet.
+   */
   isRotationDue(): boolean
   /**
    * Rotates the secrets for which a rotation is due.
    * @throws {Problem}
    */
   rotateIfDue(reason: string): Promise<void>
-  /** Admitted members that cannot decrypt every current secret. */
+  /** Sorted ids of admitted controllers that cannot decrypt every secret version that they need. */
   admittedIdsLackingSecrets(): readonly NodeId[]
-  /** Sorted ids of controllers admitted by a ticket that has expired. */
+  /**
+   * Sorted ids of controllers, including members, admitted by a ticket that has expired or was
+   * deleted.
+   */
   admittedIdsWithExpiredTickets(): readonly NodeId[]
-  /** Wraps the missing secrets for these members. @throws {Problem} */
+  /**
+   * Wraps the secrets that admitted controllers lack, if this controller can decrypt them.
+   * @returns whether there were any.
+   * @throws {Problem}
+   */
   wrapMissingSecrets(): Promise<boolean>
 }
 
 export interface ReconcilerDeps {
   readonly consensus: MembershipConsensus
-  readonly state: AdmissionState
+  readonly state: MembershipStateView
   readonly changer: MemberChanger
   readonly clock: Clock
   readonly log: Pick<Logger, 'info' | 'warn'>
@@ -95,8 +105,8 @@ const NOTHING_TO_SHARE = [
 ] as const
 
 /**
- * Carries out membership steps on the leader. Each step follows from the replicated state and is
- * safe to repeat, so a leader may fail at any point.
+ * Carries out membership steps on the leader. Each step is computed from the current members and
+ * state and is safe to repeat, so a leader may fail at any point.
  */
 export class MembershipReconciler {
   readonly #deps: ReconcilerDeps
@@ -159,13 +169,14 @@ export class MembershipReconciler {
   }
 
   /**
-   * While a learner waits for promotion, asks the other voters to which members they are connected.
+   * If a learner that is to become a voter has caught up, asks the other voters to which members
+   * they are connected.
    */
   async #probe(): Promise<void> {
     const { consensus, state } = this.#deps
     this.#reachedBy.clear()
     const now = takeMembershipSnapshot(consensus, state)
-    if (!promotableLearners(now.record).some((id) => isReadyToVote(now, id))) return
+    if (!learnersAwaitingPromotion(now.record).some((id) => isReadyToVote(now, id))) return
     const voters = now.record.members.filter(({ voter, id }) => voter && id !== now.leaderId)
     await Promise.all(
       voters.map(async ({ id }) => {

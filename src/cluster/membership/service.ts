@@ -16,7 +16,7 @@ import type { NodeId } from '../../raft/types.ts'
 import { runWithAudit } from '../action-recorder.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './member-changer.ts'
-import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
+import type { MembershipStateView, MembershipConsensus } from './membership-consensus.ts'
 import type { LeaderRequestForwarder } from './leader-request-forwarder.ts'
 import { membershipLimits } from './limits.ts'
 import {
@@ -40,7 +40,7 @@ import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
 interface MembershipServiceDeps {
   readonly consensus: MembershipConsensus
-  readonly state: AdmissionState
+  readonly state: MembershipStateView
   readonly changer: MemberChanger
   readonly calls: LeaderRequestForwarder
   readonly actions: ActionRecorder
@@ -53,8 +53,8 @@ interface MembershipServiceDeps {
 const CHANGE_TIMEOUT_MS = 8_000
 const PLAN_TIMEOUT_MS = 5_000
 /**
- * Maximum wait for an automatic admission or promotion in progress; after it, the caller receives
- * MEMBERSHIP_BUSY.
+ * Maximum wait for another change in progress, such as an automatic promotion; after it, the caller
+ * receives MEMBERSHIP_BUSY.
  */
 const TURN_MS = 4_000
 /** Time in which another controller must become leader after the old leader has stepped down. */
@@ -64,8 +64,8 @@ const SUCCESSION_MS = 5_000
  */
 const TRANSFER_PAUSE_MS = 500
 /**
- * Maximum time for which a leader waits for contact with a member before it refuses a change that
- * needs this member.
+ * Maximum time for which a leader waits for contact with a member, or until a learner has caught
+ * up, before it refuses a change that needs this member.
  */
 const HEARD_MS = 3_000
 
@@ -155,7 +155,8 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * A leader logs a non-joint configuration only after the joint configuration before it was
+   * Returns the answer if this controller can see that the change is complete; otherwise null. A
+   * leader logs a non-joint configuration only after the joint configuration before it was
    * committed. Every later leader would log the same non-joint configuration again, so its content
    * is final even before it is committed.
    */
@@ -179,8 +180,8 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * Waits until the leader has had contact with the members that a change needs, but at most
-   * `HEARD_MS`.
+   * Waits while `isTooEarly` returns true, but at most `HEARD_MS`: a new leader has not had contact
+   * with all members yet.
    * @throws {Problem} CLUSTER_NO_LEADER when leadership is lost meanwhile.
    */
   async #untilHeard(isTooEarly: () => boolean): Promise<void> {
@@ -220,8 +221,9 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * Records the change and then makes it. Does nothing if the change is already complete. If it
-   * refuses the change, it records only the refusal, and does not wait for this record.
+   * Records the change and then makes it. Exceptions, if no other change is in progress: a change
+   * that is already complete has no effect, and of a refused change only the refusal is recorded,
+   * without waiting for this record.
    */
   async #changeRecorded(
     change: MembershipChange,
@@ -306,8 +308,9 @@ export class MembershipService implements MembershipControl {
   /**
    * Transfers leadership, and repeats that while this controller leads: on a busy machine the
    * target may catch up too late, or lose its election.
-   * @throws {Problem} CLUSTER_NO_LEADER if a controller other than the target leads now, so that
-   * the caller sends its request to that leader; TRANSFER_LEADERSHIP_ERROR after `timeoutMs`.
+   * @throws {Problem} CLUSTER_NO_LEADER if neither this controller nor the target leads now, so
+   * that the caller sends its request to the next leader; TRANSFER_LEADERSHIP_ERROR after
+   * `timeoutMs`; NOT_FOUND or TRANSFER_LEADERSHIP_ERROR if the target cannot lead.
    */
   async #transferHere(target: NodeId | null, timeoutMs: number): Promise<NodeId> {
     const { consensus, clock, state, log } = this.#deps

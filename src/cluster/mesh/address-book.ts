@@ -171,8 +171,8 @@ export class AddressBook {
   }
 
   /**
-   * The text of a claim's signature. It names its purpose and the cluster, so that a signature made
-   * with this key for another purpose is never a valid claim.
+   * The text that the signature of a claim covers. It names its purpose and the cluster, so that a
+   * signature made with this key for another purpose is never a valid claim.
    */
   #text({ nodeId, address, issuedAtMs, publicKeySpki }: AddressClaim): Uint8Array {
     const bare = create(AddressClaimSchema, { nodeId, address, issuedAtMs, publicKeySpki })

@@ -74,8 +74,8 @@ const http2Options: ServerOptions = {
   maxSessionRejectedStreams: meshLimits.meshInvalidFramesMax,
   streamResetBurst: meshLimits.meshStreamsBurst,
   streamResetRate: meshLimits.meshStreamsPerSecond,
-  // The flow-control window holds a whole batch of entries, so that a batch needs a single round
-  // trip. A peer has two streams, and a few more while its old streams close.
+  // The flow-control window holds a batch of entries, unless a single entry is larger, so that a
+  // batch needs one round trip. A peer has two streams, and a few more while its old streams close.
   settings: {
     initialWindowSize: MESH_STREAM_WINDOW_BYTES,
     maxConcurrentStreams: meshLimits.meshStreamsMax,

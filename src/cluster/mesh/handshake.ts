@@ -20,11 +20,14 @@ export interface PeerVerificationFacts {
 /** The certificate and Hello that a peer has presented on a stream so far. */
 export interface PeerHandshakeInput {
   /**
-   * DER of the leaf certificate. TLS has proven that the peer has its key and has verified its
-   * chain against the cluster CA; null otherwise.
+   * DER of the leaf certificate, after TLS has verified that the certificate is from the cluster CA
+   * and that the peer has its key; null without such a certificate.
    */
   readonly leafDer: Uint8Array | null
-  /** The first frame; null if it was not a Hello; undefined before the first frame. */
+  /**
+   * The first frame; null if it was not a Hello or did not arrive in time; undefined before the
+   * first frame.
+   */
   readonly hello: Hello | null | undefined
   /** Id of the peer that this member dialed; null for an incoming connection. */
   readonly expectedId: NodeId | null
@@ -79,9 +82,9 @@ export const HELLO_LIMITS = {
 /**
  * Decides whether to trust the peer of a stream. It checks, in this order: the proven certificate,
  * its identity, membership, the pinned key, and the first frame, which binds the stream to a store.
- * If `hello` is undefined, it checks only the certificate: the dialing member does that before it
- * sends anything. A newer release or feature level is no reason for a refusal: members of two
- * releases work together and ignore unknown frames.
+ * If `hello` is undefined, it checks everything except the first frame: the dialing member does
+ * that before it sends anything. A newer release or feature level is no reason for a refusal:
+ * members of two releases work together and ignore unknown frames.
  */
 export function verifyPeer(claim: PeerHandshakeInput, roster: PeerVerificationFacts): PeerVerdict {
   if (claim.leafDer === null) {

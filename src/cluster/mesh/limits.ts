@@ -30,13 +30,13 @@ export const meshLimits = {
   /** Maximum sources whose rate is tracked. */
   meshSourcesMax: 10_000,
   /**
-   * Maximum connections of one controller. At the limit, a new connection closes the oldest one of
-   * that controller.
+   * Maximum connections of one member. At the limit, a new connection closes the oldest one of that
+   * member.
    */
   meshSessionsPerControllerMax: 4,
   /**
    * Maximum connections of a controller that is not a member, or whose key differs from its member
-   * record.
+   * record. At the limit, a new connection closes the oldest one of that controller.
    */
   meshSessionsPerStrangerMax: 2,
   /** Maximum connections of all non-members; further connections are immediately closed. */

@@ -118,8 +118,8 @@ export class MembershipCache {
   }
 
   /**
-   * Stores a received configuration and received claims that are newer than the known ones, or that
-   * show that the current configuration is committed.
+   * Stores a received configuration that is newer than the known ones, or that shows that the
+   * current one is committed. Also stores received claims that are newer than the known ones.
    * @param from a member that has proven its pinned key.
    */
   take(from: NodeId, { configuration, index, claims }: RosterFrame): void {
@@ -147,7 +147,10 @@ export class MembershipCache {
     this.#deps.onView(this.#view)
   }
 
-  /** The frame that this member sends when a link to a peer becomes ready. */
+  /**
+   * The frame with the newest configuration and claims. This member sends it to a peer when the
+   * link to it becomes ready, and to all peers after changes.
+   */
   frame(): ForwardFrame['frame'] {
     const newest = this.#newest()
     const configuration = toBinary(ConfigurationSchema, newest.record)

@@ -23,12 +23,12 @@ export interface MeshOptions {
   /** Returns the current Hello of this member, the first frame on every stream. */
   readonly hello: () => Hello
   /**
-   * False while `hello` would report a lower position than one that this member has already
+   * False while `hello` might report a lower position than one that this member has already
    * acknowledged.
    */
   readonly canDial?: () => boolean
   readonly members: readonly Member[]
-  /** Index at which `members` are known to be committed; refused peers receive it. */
+  /** Index of the newest configuration known to be committed; refused peers receive it. */
   readonly configurationIndex?: Index
   readonly book: AddressBook
   /**
@@ -47,7 +47,7 @@ export interface MeshOptions {
   readonly lastAddressesFile?: string | null
   /**
    * Maximum bytes of Raft frames queued for one peer. The mesh drops further frames, and the Raft
-   * core sends them again.
+   * core sends them again. Messages without entries may exceed the maximum by 1 MiB.
    */
   readonly raftQueueBytesMax?: number
   readonly forwardQueueBytesMax?: number

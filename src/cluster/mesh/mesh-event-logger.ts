@@ -30,7 +30,7 @@ const WRONG_PORT =
 
 /**
  * Removes constant text and the address from a gRPC error, because the log line already has the
- * `address`.
+ * `address`, and replaces some errors by clearer words.
  * @returns the reason.
  */
 export function grpcFailureReason(reason: string, address: string): string {

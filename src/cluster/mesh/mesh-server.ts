@@ -152,7 +152,7 @@ export class MeshServer {
     return this.#bound.raft.has(id) && this.#bound.forward.has(id)
   }
 
-  /** The leaf certificate of a caller's open streams; null if it has none. */
+  /** The leaf certificate of a caller's open forward stream; null if it has none. */
   leafOf(id: NodeId): Uint8Array | null {
     return this.#bound.forward.get(id)?.leafDer ?? null
   }

@@ -8,8 +8,8 @@ import { ENTRY_BODY_BYTES_MAX } from '../../raft/entry-codec.ts'
 export const MESH_FRAME_BYTES_MAX = ENTRY_BODY_BYTES_MAX + 64 * 1024
 
 /**
- * HTTP/2 window of a stream. A whole batch of entries fits into it, so that a batch takes one round
- * trip.
+ * HTTP/2 window of a stream. A batch of entries fits into it, unless a single entry is larger, so
+ * that a batch takes one round trip.
  */
 export const MESH_STREAM_WINDOW_BYTES = 4 * 1024 * 1024
 

@@ -55,7 +55,10 @@ interface PeerRecord {
 }
 
 const WATCH_MS = 250
-/** Additional queue space that elections and heartbeats may use when entries fill the queue. */
+/**
+ * Additional queue space that messages without entries, such as votes and heartbeats, may use when
+ * entries fill the queue.
+ */
 const URGENT_BYTES = 1024 * 1024
 
 /**
@@ -161,7 +164,7 @@ export class Mesh implements Transport {
     this.#server.close()
   }
 
-  /** Frames dropped since the start because a queue was full. */
+  /** Raft messages dropped since the start because a queue was full. */
   get droppedFrames(): number {
     return this.#droppedFrames
   }
@@ -214,8 +217,9 @@ export class Mesh implements Transport {
   }
 
   /**
-   * The address that operators, routers and joining controllers see: the name that the member
-   * advertises, although the mesh dials a member found through a seed at its IP address.
+   * The address that operators, routers and joining controllers see: while the member is connected,
+   * the name that it advertises, although the mesh dials a member found through a seed at its IP
+   * address.
    */
   #shownAddress(id: NodeId, { isConnected, link }: PeerRecord): string {
     const advertised = isConnected ? this.#options.book.advertisedBy(id) : null
@@ -236,7 +240,7 @@ export class Mesh implements Transport {
 
   /**
    * Sends a chunk of a snapshot.
-   * @returns false when the chunk was not sent; the transfer must then be aborted.
+   * @returns false when the chunk was not sent, because the link is not ready or its queue is full.
    */
   sendSnapshotChunk(to: NodeId, term: Term, chunk: SnapshotChunk): boolean {
     return this.#sendRaftFrame(to, encodeSnapshotChunk(term, chunk), this.#raftQueueBytesMax)
@@ -387,8 +391,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * While a name resolves, gRPC gets the name itself, because it then tries all addresses of the
-   * name concurrently.
+   * If the system's resolver currently resolves a name, gRPC gets the name itself, because gRPC
+   * then tries all addresses of the name concurrently.
    */
   async #resolveForGrpc(address: string): Promise<Resolution> {
     const { resolvers = [] } = this.#options
@@ -458,7 +462,7 @@ export class Mesh implements Transport {
   }
 }
 
-/** The part of the mesh that a host uses. */
+/** The part of the mesh that the consensus thread uses. */
 export type ConsensusMesh = Transport &
   Pick<
     Mesh,

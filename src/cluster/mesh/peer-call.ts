@@ -22,9 +22,10 @@ interface PeerAnswer {
 }
 
 /**
- * Sends one request to the controller at an address, outside of links, for controllers that are not
- * members yet. The callee must have a controller's certificate of the same CA and trust domain; the
- * caller must check whether the callee's id is acceptable.
+ * Sends one request to the controller at an address, outside of links, for controllers to which
+ * members open no links: new ones, and members that the others refuse. The callee must have a
+ * controller's certificate of the same CA and trust domain; the caller must check whether the
+ * callee's id is acceptable.
  * @param address host:port of the mesh.
  * @throws {Problem} the error that the callee returned, or PEER_UNREACHABLE with the reason.
  */

@@ -35,12 +35,17 @@ interface PeerLinkDeps {
   /** Resolves a name to host:port with IP addresses; null for tests without names. */
   readonly resolve: ((address: string) => Promise<Resolution>) | null
   readonly secureContext: () => SecureContext
-  /** Decides whether to trust the peer. If `hello` is undefined, checks only the certificate. */
+  /**
+   * Decides whether to trust the peer. If `hello` is undefined, checks everything except the Hello.
+   */
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => PeerVerdict
   readonly random: Random
   /** Called when both streams are open and the peer is authenticated. */
   readonly onReady: (hello: Hello, leafPem: string) => void
-  /** Called when a ready link has closed. Frames without a response may or may not have arrived. */
+  /**
+   * Called when a ready link has closed, except by `stop` or `drain`. Frames without a response may
+   * or may not have arrived.
+   */
   readonly onLost: () => void
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
@@ -50,8 +55,9 @@ interface PeerLinkDeps {
   /** Called when the callee, authenticated by its pinned key, refuses this member. */
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
   /**
-   * Called when the attempt failed, except when this member refused the peer. `dnsFault`: why the
-   * tried address is not current, or why there was no address; null if a name server has responded.
+   * Called when the attempt failed, except when this member refused the Hello of the peer.
+   * `dnsFault`: why the tried address is not current, or why there was no address; null if a name
+   * server has responded.
    */
   readonly onFailed: (reason: string | null, dnsFault: string | null) => void
 }
@@ -82,15 +88,15 @@ interface Attempt {
 }
 
 /**
- * The streams that this member dials to one peer: one for Raft messages, one for proposals, reads
- * and presence. Redials with backoff (50 ms to 1 s, with jitter) until stopped. The two streams
- * always close together.
+ * The streams that this member dials to one peer: one for Raft messages, one for proposals, reads,
+ * notes and calls. Redials with backoff (at first 25 to 50 ms, at most 1 s) until stopped. The two
+ * streams always close together.
  */
 export class PeerLink {
   readonly peerId: NodeId
   readonly #deps: PeerLinkDeps
   #addresses: readonly string[]
-  /** Selects the address to dial. Each failed attempt increments the number. */
+  /** Selects the address to dial. Each attempt that did not become ready increments the number. */
   #turn = 0
   #attempt: Attempt | null = null
   #redialTimer: NodeJS.Timeout | null = null
@@ -171,8 +177,8 @@ export class PeerLink {
   }
 
   /**
-   * Stops after all written frames are sent, or after a short time, so that a removed peer still
-   * receives the reason.
+   * Ends each stream after its written frames, and closes the connection after `DRAIN_MS`, so that
+   * a removed peer still receives the log entry that removes it.
    */
   drain(): void {
     const attempt = this.#attempt
@@ -188,7 +194,10 @@ export class PeerLink {
     setTimeout(() => this.#end(attempt), DRAIN_MS).unref()
   }
 
-  /** Skips the rest of the backoff, because the peer has just contacted this member. */
+  /**
+   * Skips the rest of the backoff, because the peer has just contacted this member, or a probe of a
+   * seed has found the peer.
+   */
   redialNow(): void {
     if (this.#isStopped || this.#redialTimer === null) return
     clearTimeout(this.#redialTimer)

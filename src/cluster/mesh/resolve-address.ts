@@ -15,7 +15,7 @@ const TIMEOUT_MS = 1500
  * Resolves the name in an address.
  * @param address host:port; a name may resolve to many addresses.
  * @param resolvers address:port of the DNS servers that are queried first; the system's resolver is
- * used if the list is empty or its servers do not know the name.
+ * used if the list is empty or its servers return no address.
  * @returns host:port with IP addresses; empty when the name does not resolve at present.
  */
 export async function resolveAddress(

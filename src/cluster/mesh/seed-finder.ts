@@ -17,7 +17,7 @@ interface SeedFinderDeps {
   /** Resolves a seed to host:port with IP addresses. */
   readonly resolve: (seed: string) => Promise<Resolution>
   readonly secureContext: () => SecureContext
-  /** True while any member is missing. */
+  /** True while the link to at least one member is not ready. */
   readonly isSearching: () => boolean
   /** Whether a known member uses this address, so that it need not be probed. */
   readonly isTaken: (address: string) => boolean
@@ -28,8 +28,8 @@ interface SeedFinderDeps {
 const SEARCH_MS = 1000
 const TIMEOUT_MS = 1500
 /**
- * Pause before the finder probes the same address again. It also limits probes of this controller's
- * own address, which is often a seed.
+ * Pause before the finder again probes an address at which it found a controller. It also limits
+ * probes of this controller's own address, which is often a seed.
  */
 const REST_MS = 5000
 const RESTING_MAX = 1000

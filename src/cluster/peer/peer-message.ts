@@ -62,7 +62,7 @@ interface OpenedLeaderCall<Q extends DescMessage> {
   readonly timeoutMs: number
 }
 
-/** Encodes a request for the leader, with the time for which the caller still waits. */
+/** Encodes a request for the leader, with the time within which the leader must respond. */
 export function encodeLeaderCall<Q extends DescMessage>(
   schema: Q,
   init: MessageInitShape<Q>,

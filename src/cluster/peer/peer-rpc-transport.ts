@@ -102,7 +102,10 @@ export class PeerRpcTransport {
     }
   }
 
-  /** Serves a call of a controller that is not a member, for example one that joins. */
+  /**
+   * Serves a single call outside of streams. The caller counts as a non-member; it may be a
+   * controller that joins, for example.
+   */
   onStranger(
     caller: PeerCaller,
     request: CallRequest,
@@ -112,7 +115,8 @@ export class PeerRpcTransport {
   }
 
   /**
-   * Called when the streams to a peer have ended; the outcome of its unanswered calls is unknown.
+   * Called when the streams to a peer have ended; the outcome of unanswered calls to the peer is
+   * unknown.
    */
   onLinkLost(to: NodeId): void {
     for (const [id, callee] of this.#calls) {

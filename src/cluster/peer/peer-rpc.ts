@@ -159,8 +159,8 @@ export class PeerRpc implements PeerChannel {
 }
 
 /**
- * Replaces a code that this release does not know with UNHANDLED, because a newer release may send
- * such a code.
+ * Converts the failure of a call to a problem. A code that this release does not know, which a
+ * newer release may send, becomes UNHANDLED.
  */
 export function toPeerCallProblem({ code, reason }: PeerCallFailure): Problem {
   return new Problem(isProblemCode(code) ? code : 'UNHANDLED', { detail: reason.slice(0, 500) })

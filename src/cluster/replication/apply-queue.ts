@@ -6,8 +6,8 @@ import { decodeEntries } from '../../raft/entry-codec.ts'
 import type { Entry, Index } from '../../raft/types.ts'
 
 /**
- * Maximum time for applying entries before the event loop handles other events, so that the
- * controller serves requests while many entries wait.
+ * After this time, checked every `SLICE_ENTRIES` entries, the queue lets the event loop handle
+ * other events, so that the controller serves requests while many entries wait.
  */
 const SLICE_MS = 8
 /** Entries applied between two reads of the clock. */
@@ -17,7 +17,7 @@ interface ApplyQueueDeps {
   readonly machine: ReplicatedStateMachine
   readonly clock: Clock
   readonly onApplied: (entry: Entry, applied: AppliedEntry) => void
-  /** Called after every slice that applied entries. */
+  /** Called after every slice, and when all received entries are already in the state. */
   readonly onProgress: () => void
   /**
    * Called when an entry could not be applied. The queue neither skips it nor applies anything

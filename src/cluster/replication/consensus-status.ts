@@ -35,7 +35,8 @@ export class ConsensusStatus {
 
   countChanges(before: CoreStatus, now: CoreStatus): void {
     // An election is counted when its pre-vote begins: a pre-candidate that becomes a candidate
-    // continues the same election.
+    // continues the same election. An election after a leadership transfer, which has no pre-vote,
+    // is not counted, nor is that of a sole voter, whose pre-vote ends immediately.
     if (now.role !== before.role && now.role === 'preCandidate') this.#counts.elections += 1
     if (now.leader !== null && now.leader !== before.leader) this.#counts.leaderChanges += 1
   }

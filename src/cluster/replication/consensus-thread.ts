@@ -316,8 +316,8 @@ export class ConsensusThread {
   }
 
   /**
-   * Records acknowledgments to the leader of this term. The disk that made them must never report
-   * less.
+   * Records the acknowledgments that this controller receives as leader. The disk that made them
+   * must never report less.
    */
   #noteMatch(from: NodeId, message: Message): void {
     if (message.type !== 'appendResponse' || !message.success) return
@@ -431,7 +431,7 @@ export class ConsensusThread {
 type ChangeConfiguration = Extract<ConsensusThreadCommand, { readonly type: 'changeConfiguration' }>
 
 /**
- * Executes the main thread's requests on the leader's core, and responds to them; the counterpart
+ * Executes the main thread's requests on the local Raft node, and responds to them; the counterpart
  * of consensus-requests.ts.
  */
 class ConsensusReplies {

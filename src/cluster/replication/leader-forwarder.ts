@@ -43,10 +43,14 @@ interface ReadRequester {
   readonly number: number
 }
 
-/** Maximum bytes of commands in one frame; a larger batch is split over several frames. */
+/**
+ * Maximum bytes of commands in one frame; a larger batch is split over several frames, and a larger
+ * command is sent alone.
+ */
 const FRAME_COMMANDS_BYTES_MAX = 1024 * 1024
 /**
- * Maximum requests that wait for a response of the node; further requests from peers are refused.
+ * Maximum proposals, and maximum reads, that wait for a response of the node; further ones are
+ * refused.
  */
 const ASKERS_MAX = 262_144
 /** Maximum read rounds that were sent to peers and have no response yet. */
@@ -119,7 +123,7 @@ export class LeaderForwarder {
   }
 
   /**
-   * Called when the streams to a peer have ended; the outcome of its unanswered requests is
+   * Called when the streams to a peer have ended; the outcome of unanswered requests to the peer is
    * unknown.
    */
   onLinkLost(to: NodeId): void {
@@ -281,7 +285,7 @@ export class LeaderForwarder {
   }
 }
 
-/** Refusal code for the controller that forwarded a proposal. */
+/** Refusal code that the requester of a proposal receives. */
 export function toProposalForwardRefusalCode(
   code: (ProposalResult & { ok: false })['code'],
 ): ProposalForwardRefusalCode {

@@ -48,7 +48,8 @@ interface ProposalsDeps {
    */
   readonly featureLevel: () => number
   /**
-   * Called for each write that this controller proposed, even if its caller has stopped waiting.
+   * Called with the audit record of each write that this controller proposed, if the write has one,
+   * even if its caller has stopped waiting.
    */
   readonly onAudited?: (record: AuditRecord, traceId?: string) => void
 }

@@ -19,7 +19,8 @@ export interface OutstandingProposal {
   /** Trace of the request behind the proposal. */
   readonly trace?: TraceContext
   /**
-   * Caller with whom the queue is shared fairly; '' for the controller itself, which has no limit.
+   * Caller with whom the queue is shared fairly; '' for the controller itself, which has no limit
+   * per caller.
    */
   readonly caller: string
   readonly deadlineMs: number
@@ -27,8 +28,8 @@ export interface OutstandingProposal {
   readonly reject: (problem: Problem) => void
   stage: Stage
   /**
-   * True if an attempt was sent and its outcome is unknown. Only the outcome itself completes the
-   * proposal; a refusal of a later attempt does not.
+   * True if an attempt was sent and its outcome is unknown. A refusal of a later attempt does not
+   * make the outcome known.
    */
   isFateOpen: boolean
   lastRefusal: ProposalForwardRefusalCode | null
@@ -36,8 +37,9 @@ export interface OutstandingProposal {
 
 /**
  * Proposals of this controller whose outcome is not known yet. Each command contains the lowest
- * sequence number that is outstanding at that time. The state machine ignores commands with a lower
- * number, so an abandoned proposal never takes effect later.
+ * sequence number that is outstanding at that time. After it has applied such a command, the state
+ * machine ignores commands with a lower number, so a proposal that was abandoned before cannot take
+ * effect any more.
  */
 export class OutstandingProposals {
   readonly #window = new SequenceWindow<OutstandingProposal>()
@@ -51,7 +53,7 @@ export class OutstandingProposals {
   /**
    * @param limits.countMax maximum number of proposals.
    * @param limits.spanMax maximum distance from the lowest outstanding sequence number to the
-   * newest, which limits the outcomes that the state machine stores for this controller.
+   * newest, which limits the sequence numbers that the state machine stores for this controller.
    * @param limits.bytesMax maximum bytes of all commands.
    */
   constructor(limits: {

@@ -68,13 +68,13 @@ interface CertificatesView {
   /** Certificate of the current issuing authority (PEM); null when unknown. */
   readonly issuingPem: string | null
   /**
-   * True if this controller renews the leaf; false if another authority issued it, so that an
-   * operator must renew it.
+   * True if this controller renews the leaf. False if another authority issued it, so that an
+   * operator must renew it, and while this controller does not know the issuing authority.
    */
   readonly isRenewedHere: boolean
-  /** Time of the automatic renewal, UTC ms; null for a leaf of another authority. */
+  /** Time of the automatic renewal, UTC ms; null if `isRenewedHere` is false. */
   readonly renewAtMs: number | null
-  /** Reason why the controller does not use the files as they are now; null when it does. */
+  /** Reason why the controller rejected the files; null if it did not reject them. */
   readonly refused: string | null
   readonly alarm: string | null
 }
@@ -135,8 +135,8 @@ export class CertificateRenewer {
   }
 
   /**
-   * Replaces the hosts that the leaf must contain, and renews the leaf if it lacks any of them.
-   * Never rejects.
+   * Replaces the hosts that the leaf must contain, and renews the leaf if it lacks any of them. If
+   * this controller does not renew the leaf, logs a warning instead. Never rejects.
    */
   async requireHosts(hosts: readonly string[]): Promise<void> {
     this.#hosts = hosts
@@ -309,7 +309,7 @@ export class CertificateRenewer {
       .filter((sentence) => sentence !== null)
     const text = sentences.length === 0 ? null : sentences.join('. ')
     if (text === this.#alarm) return
-    // `Alarms` logs a raised alarm only once, so this line logs the more urgent text.
+    // `Alarms` logs a raised alarm only once, so this line logs a changed text.
     if (text !== null && this.#alarm !== null) this.#deps.log.warn({}, text)
     this.#alarm = text
     if (text === null) this.#deps.alarms.clear('CERTIFICATE_EXPIRES')

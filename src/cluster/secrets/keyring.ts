@@ -99,8 +99,8 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * Never rejects: logs and skips a version that cannot be decrypted. Concurrent calls share the
-   * work.
+   * Decrypts the secrets in the state. Never rejects: logs and skips a version that cannot be
+   * decrypted. Concurrent calls share the work.
    */
   async refresh(): Promise<void> {
     // The loop repeats while the state has changed, because the work in progress may have read the

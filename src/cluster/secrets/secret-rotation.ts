@@ -87,7 +87,7 @@ function exposureOf(state: StateView, name: SharedSecretName): SecretExposure {
   return versionsOf(state, name).at(-1)?.exposure ?? 'none'
 }
 
-/** Sorted ids of admitted controllers that cannot decrypt every current secret. */
+/** Sorted ids of admitted controllers that cannot decrypt every secret version that they need. */
 export function admittedIdsLackingSecrets(state: StateView): readonly NodeId[] {
   return admissionsOf(state)
     .filter(({ id }) => lacking(state, id).length > 0)
@@ -95,8 +95,8 @@ export function admittedIdsLackingSecrets(state: StateView): readonly NodeId[] {
 }
 
 /**
- * Sorted ids of controllers admitted by a ticket that has expired. Log time does not advance
- * without writes, so the clocks of a majority are used as well.
+ * Sorted ids of controllers admitted by a ticket that has expired or was deleted. Log time does not
+ * advance without writes, so the clocks of a majority are used as well.
  * @param majorityMs UTC; null when too few clocks are known.
  */
 export function admittedIdsWithExpiredTickets(
@@ -204,7 +204,10 @@ async function putInForce(
   }
 }
 
-/** Wraps secrets that admitted controllers cannot decrypt yet. @returns whether there were any. */
+/**
+ * Wraps secrets that admitted controllers cannot decrypt yet, if this controller can decrypt them.
+ * @returns whether there were any.
+ */
 export async function wrapMissingSecrets(deps: SecretRotationDeps): Promise<boolean> {
   const { state, keyring } = deps
   await keyring.refresh()
@@ -231,10 +234,10 @@ export async function wrapMissingSecrets(deps: SecretRotationDeps): Promise<bool
 }
 
 /**
- * Called after a member was removed. Deletes its admission, which marks the secrets that the member
- * could decrypt, and rotates the cluster key and the factor key if they are marked. After a
- * compromise, also ends the overlap of exposed versions and revokes access. Each step depends only
- * on the state, so the caller may repeat the call at any time.
+ * Called after a member was removed. Unless the id was admitted again, deletes its admission, which
+ * marks the secrets that the member could decrypt. Rotates the cluster key and the factor key if
+ * they are marked. After a compromise, also ends the overlap of exposed versions and revokes
+ * access. Each step depends only on the state, so the caller may repeat the call at any time.
  * @throws {Problem}
  */
 export async function rotateSecretsAfterRemoval(
@@ -258,7 +261,7 @@ export async function rotateSecretsAfterRemoval(
 /**
  * Closes every API session, and revokes all open enrollments, join tickets and unused admissions.
  * This follows the rotation, so that nothing that the removed controller encrypted or signed can
- * open another session.
+ * open another session. If the cluster's feature level is too low for this, only logs a warning.
  */
 async function revokeAccess(
   { proposer, state, log }: SecretRotationDeps,
@@ -300,8 +303,8 @@ function joiningIds(state: StateView) {
 }
 
 /**
- * Ends the overlap immediately, if an operator declares a removed controller compromised after a
- * normal removal.
+ * Ends the overlap immediately by another rotation, if an operator declares a removed controller
+ * compromised after a normal removal.
  */
 async function endExposed(deps: SecretRotationDeps, reason: string): Promise<void> {
   const { state } = deps
@@ -331,7 +334,8 @@ export async function rotateSecretsIfDue(deps: SecretRotationDeps, reason: strin
 }
 
 /**
- * Warns that an operator must replace the key of the authority, which needs the offline root key.
+ * If a removed controller could decrypt the key of the authority, warns that an operator must
+ * replace it, which needs the offline root key.
  */
 function warnOfAuthority({ state, log }: SecretRotationDeps): void {
   if ((versionsOf(state, 'issuingAuthority').at(-1)?.exposure ?? 'none') === 'none') return

@@ -63,7 +63,7 @@ export interface BootstrapMember extends SecretRecipient {
  * unless it is given, and the factor key that encrypts second factors are generated here and stored
  * nowhere else.
  */
-export async function bootstrapSecrets(input: {
+export async function createBootstrapRecords(input: {
   readonly clusterId: string
   readonly admissions: readonly BootstrapMember[]
   readonly issuing: CertificateWithKey

@@ -79,7 +79,7 @@ export class MemberDescriptions {
     this.#isChanged = true
   }
 
-  /** Removed members, the oldest first. */
+  /** Removed members, in the order of their removal. */
   former(): readonly FormerMember[] {
     return [...this.#members.values()].flatMap(({ certificatePem, removedAtMs }) =>
       removedAtMs === undefined ? [] : [{ certificatePem, removedAtMs }],

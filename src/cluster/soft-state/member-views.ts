@@ -12,8 +12,8 @@ import type { ConsensusThreadStatus, PeerReport } from '../thread-channel.ts'
 import type { PresenceReport, Presence } from './presence-topic.ts'
 
 /**
- * A controller's description of itself. All other columns of its row in the list of members come
- * from live data.
+ * A controller's description of itself. The other columns of its row in the list of members come
+ * from the configuration and from live data.
  */
 export interface SelfDescription {
   readonly id: NodeId
@@ -65,7 +65,10 @@ export function memberViews(sources: MemberSources): MemberView[] {
     .sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** Current address of a member; its member record contains the address at the time of joining. */
+/**
+ * Current address of a member, undefined if unknown. The member record contains only the address
+ * from its last admission.
+ */
 function addressNow(
   { self }: MemberSources,
   peer: PeerReport | undefined,
@@ -144,9 +147,7 @@ function vitalsOf(presence: Presence, clockOffsetMs: number): MemberView['vitals
 
 const ROLES = ['leader', 'candidate', 'preCandidate', 'learner'] as const
 
-/**
- * Returns `follower`, the role with the fewest rights, for a role that this release does not know.
- */
+/** The role of a member; `follower` for a role that this release does not know. */
 function roleOf(role: string): MemberProgress['role'] {
   return ROLES.find((known) => known === role) ?? 'follower'
 }

@@ -48,7 +48,7 @@ export interface PresenceReport {
   readonly heardMs: number
 }
 
-/** Interval of reports while nothing changes. */
+/** Interval of reports while role, term, leader and health stay the same. */
 const PRESENCE_MS = 500
 const TEXT_CHARACTERS_MAX = 256
 const URL_CHARACTERS_MAX = 2048

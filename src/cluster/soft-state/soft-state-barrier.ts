@@ -30,9 +30,10 @@ const REACH_TOPIC = 'soft-reach'
 const REACHED_TOPIC = 'soft-reached'
 
 /**
- * Makes all peers send the values that they have not sent yet, in rounds. A peer responds after it
- * has sent them, and notes arrive in order. Callers share rounds, so more callers do not cause more
- * rounds.
+ * Makes all connected members send the values that they have not sent yet, in rounds. A peer
+ * responds after it has sent them, and notes arrive in order. A round ends after
+ * `SOFT_STATE_BARRIER_MS_MAX` even if a peer does not respond. Callers share rounds, so more
+ * callers do not cause more rounds.
  */
 export class SoftStateBarrier {
   readonly #deps: SoftStateBarrierDeps
@@ -60,15 +61,18 @@ export class SoftStateBarrier {
   }
 
   /**
-   * A round in progress may have reached a peer before the caller's value existed, so the caller
-   * waits for the next round.
+   * Resolves at the end of a round that begins after this call. A round in progress does not
+   * suffice, because it may have reached a peer before the caller's value existed.
    */
   reach(): Promise<void> {
     this.#next ??= this.#afterCurrent()
     return this.#next
   }
 
-  /** Responds to the peers that have received all values of this controller since their request. */
+  /**
+   * Responds to each peer that has requested it, once this controller has sent all its values to
+   * the peer.
+   */
   answer(): void {
     const { peers, isUpToDate } = this.#deps
     for (const [peer, round] of this.#owed) {

@@ -19,8 +19,8 @@ export interface SoftValueReceiver {
   take(owner: NodeId, key: string, payload: Uint8Array): void
   /**
    * Drops a value.
-   * @param isLost true: the value expired, or its owner restarted without it; false: the owner
-   * withdrew it.
+   * @param isLost true: the value expired, or its owner restarted without it or is no longer a
+   * member; false: the owner withdrew the value, or replaced it with one that is too large.
    */
   drop(owner: NodeId, key: string, isLost: boolean): void
 }
@@ -31,8 +31,8 @@ interface Held {
   readonly bytes: number
   sequence: number
   /**
-   * The last stream that contained this value. If a later stream is complete and lacks the value,
-   * the owner has withdrawn it.
+   * The owner's current stream if it has contained this value; otherwise 0. If the stream is
+   * complete and lacks the value, the value is dropped.
    */
   stream: number
 }
@@ -60,7 +60,7 @@ interface Owner {
 const FORGET_EPOCH_MS = 3000
 const KEY_CHARACTERS_MAX = 128
 
-/** Values of other controllers, by owner and stream. */
+/** Values of other controllers, by owner. */
 export class SoftStateInbox {
   readonly #totalBytesMax: number
   readonly #readers: ReadonlyMap<string, SoftValueReceiver>
@@ -86,7 +86,8 @@ export class SoftStateInbox {
 
   /**
    * Stores the values of a batch.
-   * @returns false when an earlier batch was lost, so that the owner must send all values again.
+   * @returns false when an earlier batch was lost or values have expired, so that the owner must
+   * send all values again.
    * @throws {RangeError} when a number exceeds a safe integer; then the batch has no effect.
    */
   take(from: NodeId, batch: SoftBatch, nowMs: number): boolean {

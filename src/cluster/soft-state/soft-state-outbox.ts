@@ -81,8 +81,8 @@ export class SoftStateOutbox {
   }
 
   /**
-   * Called when a link to a peer is ready. Starts a new stream, on which the peer receives all
-   * values.
+   * Called when a link to a peer is ready, or the peer reports a gap. Starts a new stream, on which
+   * the peer receives all values.
    */
   begin(peer: NodeId, nowMs: number): void {
     this.#lastStream += 1
@@ -104,7 +104,7 @@ export class SoftStateOutbox {
 
   /**
    * Called when the peer reports a gap in `stream`. Ignored for an older stream, because the newer
-   * stream contains all values.
+   * stream contains all values, and within `resyncMsMin` of the last full transmission.
    */
   resync(peer: NodeId, epoch: number, stream: number, nowMs: number): void {
     const current = this.#streams.get(peer)

@@ -28,17 +28,23 @@ import { SoftStateOutbox } from './soft-state-outbox.ts'
 export interface SoftStateOptions {
   readonly selfId: NodeId
   /**
-   * Number of one start of the process; a later start has a higher number. Peers replace the values
-   * of an earlier start.
+   * Number of one start of the process; a later start has a higher number, unless the clock was set
+   * back. Peers replace the values of an earlier start.
    */
   readonly epoch: number
   /** Interval for which changes are collected into one batch. */
   readonly tickMs: number
   /** Maximum interval between two batches to a peer. */
   readonly beaconMs: number
-  /** Maximum bytes of keys and payloads in one batch; each peer gets at most one batch per tick. */
+  /**
+   * Maximum bytes of the values in one batch, with their keys; a larger value is sent alone. Each
+   * peer gets at most one batch per tick, and one more when it requests the latest values.
+   */
   readonly batchBytesMax: number
-  /** Maximum bytes of keys and values of all controllers, including this one. */
+  /**
+   * Maximum bytes of keys and values of all controllers, including this one; only values of vital
+   * topics may exceed it.
+   */
   readonly totalBytesMax: number
   /**
    * Minimum interval between two full transmissions of the values of a controller to a peer that
@@ -66,7 +72,7 @@ const BATCH_TOPIC = 'soft'
 const RESYNC_TOPIC = 'soft-resync'
 const NAME_CHARACTERS_MAX = 64
 const KEY_CHARACTERS_MAX = 128
-/** Maximum delay for dropping a value or sending an empty batch. */
+/** Interval of the check for due work: empty batches and, every `SWEEP_MS`, expired values. */
 const LOOK_MS = 250
 const SWEEP_MS = 500
 
@@ -82,9 +88,9 @@ interface Topic<T> extends SoftValueReceiver {
 
 /**
  * Soft state of this controller, and the values that it has received from others. A peer receives
- * all values when its link is ready, and then all changes in order. If a batch is lost, the peer
- * notices a gap in the numbers and receives all values again. Runs on the main thread and sends its
- * batches as notes.
+ * all values when its link is ready, and then all changes, those of vital topics first. If a batch
+ * is lost, the peer notices a gap in the numbers and receives all values again. Runs on the main
+ * thread and sends its batches as notes.
  */
 export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements SoftState<T> {
   readonly #options: SoftStateOptions

@@ -18,7 +18,8 @@ export interface DigestComparison {
 export class DigestRing {
   readonly #own = new Map<Index, string>()
   /**
-   * The last digest of each peer that is ahead. It is kept until this controller reaches its index.
+   * For each peer that is ahead, a digest that waits until this controller reaches its index. Later
+   * digests of that peer do not replace it.
    */
   readonly #waiting = new Map<NodeId, { readonly index: Index; readonly digest: string }>()
 

@@ -18,8 +18,8 @@ export interface RetentionOptions {
    */
   readonly catchUpBytes: number
   /**
-   * The log is compacted only at multiples of this number of entries, which limits the number of
-   * milestones (positions at which the log can be cut).
+   * At every multiple of this number of entries, and more often if entries are large, the log has a
+   * milestone (a position at which it can be cut).
    */
   readonly everyEntries?: number
 }
@@ -31,22 +31,23 @@ interface Milestone {
 }
 
 /**
- * A milestone (a position at which the log can be cut) is recorded after this many entries or
- * bytes, whichever comes first.
+ * A milestone (a position at which the log can be cut) is recorded at each multiple of this number
+ * of entries, and after at most this number of bytes.
  */
 const MILESTONE_ENTRIES = 256
 const MILESTONE_BYTES_MAX = 1024 * 1024
 /**
- * Number of milestones (positions at which the log can be cut) in the retained bytes, so that a few
- * large entries do not make the distance between two milestones too long.
+ * Minimum number of milestones (positions at which the log can be cut) in the retained bytes, so
+ * that a few large entries do not make the distance between two milestones too long.
  */
 const MILESTONES_A_RETENTION = 64
 
 /**
  * Decides how much of the log can be compacted. Retained entries also stay in memory. Of the
- * entries applied in this process, they are at most `bytes` or `catchUpBytes`, plus one step; at
- * first, they also include the entries that the log had at the start. Milestones are at every 256th
- * entry by default, and more often if entries are large.
+ * entries applied in this process, they are at most `bytes` or `catchUpBytes`, plus one step and
+ * the entries that are not persisted yet; at first, they also include the entries that the log had
+ * at the start. Milestones are at every 256th entry by default, and more often if entries are
+ * large.
  */
 export class LogRetention {
   readonly #options: RetentionOptions

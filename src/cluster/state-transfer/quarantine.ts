@@ -4,9 +4,10 @@ import type { AlarmRaiser } from '../alarm-table.ts'
 import type { Logger } from '../logger.ts'
 
 /**
- * Phases of a quarantine. The controller answers requests only in phase `well`.
+ * Phases of a quarantine. The controller answers requests from its state only in phase `well`.
  * - well: the state is not known to be wrong.
- * - rebuilding: nothing is applied until another state replaces the wrong one.
+ * - rebuilding: the controller replaces the wrong state. It applies nothing meanwhile; after
+ *   `holdMsMax`, it applies entries between two attempts.
  * - proving: the new state is installed, but a majority has not confirmed it yet.
  * - stuck: repeated rebuilds failed, so another rebuild would not help.
  */
@@ -14,7 +15,7 @@ type QuarantinePhase = 'well' | 'rebuilding' | 'proving' | 'stuck'
 
 /**
  * Record of a quarantine that survives a restart: a controller must not answer requests from a
- * wrong state until that state has been compared again.
+ * wrong state after a restart either.
  */
 export interface QuarantineRecord {
   isSet(): boolean
@@ -127,7 +128,7 @@ export class Quarantine {
     this.#deps.log.info({ index }, `state rebuilt at index ${index}; verifying`)
   }
 
-  /** Called when no other state was available. */
+  /** Called when an attempt to get another state failed. */
   failed(reason: string): void {
     const { retryMsMin, retryMsMax } = quarantineLimits
     const waitMs = Math.min(retryMsMin * 2 ** this.#failures, retryMsMax)

@@ -23,9 +23,9 @@ interface CatchUp {
 }
 
 /**
- * Members to which this leader sends a snapshot. The log keeps the entries after the snapshot until
- * the member follows the log again. Otherwise, if a transfer takes longer than the log normally
- * keeps entries, each transfer would be followed by another one.
+ * Members to which this leader sends a snapshot. Within `catchUpBytes`, the log keeps the entries
+ * after the snapshot until the member follows the log again. Otherwise, if a transfer takes longer
+ * than the log normally keeps entries, each transfer would be followed by another one.
  */
 export class SnapshotLogRetention {
   readonly #alarms: AlarmRaiser

@@ -16,8 +16,8 @@ interface SnapshotReceiverOptions {
   /** Maximum bytes of one chunk of a snapshot; a larger chunk aborts the transfer. */
   readonly chunkBytesMax: number
   /**
-   * Maximum bytes that the main thread has received and not yet written; the sender never has more
-   * in transit.
+   * Maximum bytes that the main thread has received and not yet written; more bytes abort the
+   * transfer. A sender of this release never has more in transit.
    */
   readonly unwrittenBytesMax: number
   /**

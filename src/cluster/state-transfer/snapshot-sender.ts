@@ -106,9 +106,9 @@ const QUEUEING_MS_MAX = 400
 
 /**
  * Sends snapshots to peers that fell behind, one transfer per peer. A lost connection suspends a
- * transfer, which resumes with the first unacknowledged chunk. A transfer fails when the receiver
- * does not know it, when the receiver is silent for too long, or when this controller loses
- * leadership. The Raft core waits until it learns whether the transfer succeeded.
+ * transfer, which resumes with the first unacknowledged chunk. A transfer fails, for example, when
+ * the receiver does not know it, when the receiver is silent for too long, or when this controller
+ * loses leadership. The Raft core waits until it learns whether the transfer succeeded.
  */
 export class SnapshotSender {
   readonly #options: SnapshotSenderOptions
@@ -219,7 +219,8 @@ export class SnapshotSender {
   }
 
   /**
-   * Called periodically.
+   * Ends transfers whose receiver is silent or has caught up, resumes suspended ones, and starts
+   * those whose pause is over. Called periodically.
    * @param matchOf match index of a peer. A peer that has reached the snapshot by the log does not
    * need the snapshot.
    */
@@ -304,8 +305,8 @@ export class SnapshotSender {
   }
 
   /**
-   * The receiver may already have some of these chunks. It skips them and acknowledges its
-   * position.
+   * Sends the unacknowledged chunks again. The receiver may already have some of them; it skips
+   * these and acknowledges its position.
    */
   #resume(transfer: Transfer): void {
     const sentMs = this.#deps.clock.monotonicMs()

@@ -119,7 +119,7 @@ export class SnapshotStoreWorker {
     this.#abandon()
   }
 
-  /** Aborts all outgoing snapshots, because their content is about to change. */
+  /** Aborts all outgoing snapshots, because the state in them is wrong. */
   endSendings(reason: string): void {
     for (const [id, sending] of this.#sendings) {
       sending.end()

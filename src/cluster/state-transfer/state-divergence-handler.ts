@@ -47,7 +47,7 @@ interface StateGuardDeps extends StateGuardHooks {
   readonly mark: QuarantineRecord | null
   readonly voters: () => readonly NodeId[]
   readonly leaderId: () => NodeId | null
-  /** Whether a member reports that it answers no requests. */
+  /** Whether a member reports that it answers no requests from its state, or is about to stop. */
   readonly isFailing: (id: NodeId) => boolean
   /**
    * Number of received chunks of a snapshot that the leader sends without a request; null if there
@@ -76,7 +76,7 @@ const PROVE_AT_MS_MAX = 2000
 
 /**
  * Compares this controller's state with the states of the others at the same index. If they differ,
- * it queries all voters. When a majority agrees on another state, this controller enters
+ * it queries the connected voters. When a majority agrees on another state, this controller enters
  * quarantine, replaces its state with that of one of them, and leaves quarantine once a majority
  * has the same state.
  */
@@ -143,7 +143,11 @@ export class StateDivergenceHandler {
     if (index % DIGEST_INTERVAL_ENTRIES === 0) this.#record()
   }
 
-  /** Called periodically. @returns whether a digest was computed. */
+  /**
+   * Computes a digest if no entries were applied since the last call and the current index has
+   * none. Closes unused snapshots, and advances a quarantine. Called periodically.
+   * @returns whether a digest was computed.
+   */
   sweep(): boolean {
     const isTaken = this.#recordAtRest()
     this.#desk.sweep()
@@ -166,7 +170,7 @@ export class StateDivergenceHandler {
   }
 
   /**
-   * Called when a snapshot from the leader is about to arrive. First drops a state that this
+   * Makes room for a snapshot from the leader, which is about to arrive: drops a state that this
    * controller is fetching from another member.
    */
   async makeRoom(): Promise<void> {
@@ -179,7 +183,8 @@ export class StateDivergenceHandler {
   }
 
   /**
-   * Called before a snapshot from the leader replaces the state; a call of `endReplacing` follows.
+   * Called before another state replaces the current one. A call of `endReplacing` follows unless
+   * the replacement fails, which stops the controller.
    */
   beginReplacing(): void {
     this.#isReplacing = true
@@ -234,7 +239,10 @@ export class StateDivergenceHandler {
     return true
   }
 
-  /** Queries all voters for their digests at `index`, and acts on the result of the majority. */
+  /**
+   * Queries the connected voters for their digests at `index`, and acts on the result of the
+   * majority.
+   */
   async #judge(index: Index): Promise<void> {
     const { peers, selfId, voters } = this.#deps
     const own = this.#digests.at(index)

@@ -33,7 +33,7 @@ export async function fetchDigests(
 /**
  * Fetches the state of member `from` at index `least` or later, completely and verified, into files
  * that are separate from the live state.
- * @param isUnwanted checked after each piece; true aborts the transfer.
+ * @param isUnwanted checked before each piece; true aborts the transfer.
  * @throws when the state is not available or `isUnwanted` returned true; no files remain then.
  */
 export async function fetchState(

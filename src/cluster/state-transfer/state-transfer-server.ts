@@ -82,7 +82,10 @@ export class StateTransferServer {
     }
   }
 
-  /** Closes all transfers, because the state is about to be replaced or is in quarantine. */
+  /**
+   * Closes all transfers, because the state is in quarantine or about to be replaced, or the
+   * controller stops.
+   */
   endAll(): void {
     for (const lending of Array.from(this.#lendings.values())) this.#end(lending)
   }

@@ -33,8 +33,8 @@ const TOTALS_ROW_BYTES = 16 * trafficCounterNames.length + 32
 
 /**
  * Adds up the traffic that the controllers have counted, and sends the counts of this controller to
- * the others on request. The result names each controller that does not respond in time, or whose
- * release does not count traffic.
+ * the others on request. The result names each controller from which no valid response arrives in
+ * time, for example because its release does not count traffic.
  */
 export class TrafficExchange implements ClusterTraffic {
   readonly #deps: TrafficExchangeDeps

@@ -45,8 +45,8 @@ export function createDataFolder(
  * Like `createDataFolder`, for a folder that starts with a state.
  * @param fill writes the state to the given folder, closes it, and returns the log that continues
  * after the state.
- * @throws {StoreError} as `createDataFolder`, and errors of `fill`; after an error, no folder
- * remains.
+ * @throws {StoreError} as `createDataFolder`, and errors of `fill`, after which the unfinished
+ * folder is removed.
  */
 export async function createDataFolderWithState(
   dir: string,

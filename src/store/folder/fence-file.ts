@@ -29,8 +29,8 @@ export function writeFence(
 
 /**
  * Reads the file `FENCE` of a data folder.
- * @returns null when the folder has none. An unreadable file is treated as written by an unknown
- * controller.
+ * @returns null when the folder has none. A malformed file counts as written by an unknown
+ * controller of the highest generation.
  */
 export function readFence(dir: string, files: FileSystem = nodeFileSystem): GenerationFence | null {
   const path = `${dir}/${FENCE_NAME}`

@@ -19,8 +19,8 @@ export async function lockDataFolder(dir: string): Promise<FolderLock> {
   const path = `${dir}/${LOCK_NAME}`
   try {
     const database = await openDatabase(path)
-    // The error message of a second process contains the process id, and quickstart uses it to find
-    // a running controller.
+    // The error message of a second process contains the process id, and commands such as
+    // quickstart use it to find a running controller.
     writeFileSync(`${path}/${HOLDER_NAME}`, `${process.pid}\n`, { mode: 0o600 })
     return { release: () => database.close() }
   } catch (error) {

@@ -14,7 +14,8 @@ export interface DataIdentity {
   readonly storeId: Uint8Array
   readonly clusterId: string
   /**
-   * Number of times that an operator has recovered the cluster from one data folder (`recover`).
+   * 1 for a new cluster. Each recovery from one data folder (`cluster recover`), and each restore
+   * that creates a cluster from a backup, raises the number by one.
    */
   readonly generation: number
 }

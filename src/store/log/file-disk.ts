@@ -53,10 +53,10 @@ interface LogState {
 }
 
 /**
- * The log in segment files (wal-format.ts). All calls block, so the log runs on its own thread, or
- * inline in tests. Records are encoded as they arrive. All writes of one event loop turn share one
- * fdatasync, unless a new term or vote or a new segment requires an earlier one; at the end of the
- * turn, the disk reports their tokens in order. The first error stops the disk: it calls
+ * The log in segment files (wal-format.ts). All calls block, so in a controller the log normally
+ * runs on its own thread. Records are encoded as they arrive. All writes of one event loop turn
+ * share one fdatasync, unless a new term or vote or a new segment requires an earlier one; at the
+ * end of the turn, the disk reports their tokens in order. The first error stops the disk: it calls
  * `onFailed`, and then neither writes, retries nor reports anything, because a failed fsync may
  * have dropped the pages permanently.
  */
@@ -290,8 +290,8 @@ export class FileDisk implements Disk {
     assert(first !== undefined, 'a log has at least one segment')
     this.#meta.write({
       hardState: this.#hardState,
-      // The page never contains more than the index of the last durable entry: at a start, the
-      // commit index must not be beyond the end of the log (bug 5 in `test/zoo/`).
+      // The commit index in the page is at most the index of the last durable entry: at a start, it
+      // must not be beyond the end of the log (bug 5 in `test/zoo/`).
       commit: Math.min(this.#commit, this.#durableLast.index),
       boot: this.#boot,
       firstSegment: first.sequence,
@@ -311,8 +311,8 @@ export class FileDisk implements Disk {
     if (first.index <= last.index) {
       this.#chains.truncateAfter(first.index - 1)
       if (first.index <= this.#durableLast.index) this.#durableLast = this.#chains.last
-      // If the replaced entries reach into older segments, a new segment starts, so that each
-      // segment's header is older than all its records.
+      // If the replaced entries reach into older segments, a new segment starts, so that the index
+      // in a segment's header is lower than the indexes of all its records.
       if (first.index <= this.#currentSegment().previousIndex) this.#changeSegment(0)
     }
     for (const entry of entries) this.#appendOne(entry)
@@ -404,8 +404,8 @@ export class FileDisk implements Disk {
   }
 
   /**
-   * Index, in the list of segments, of the newest segment that begins at or before `index` and
-   * whose entries no later segment replaces.
+   * Place, in the list of segments, of the newest segment that may become the first one: it begins
+   * at `index + 1` or earlier, and no later segment begins before it. 0 if there is none.
    */
   #firstSegmentFor(index: Index): number {
     let lowest = Infinity

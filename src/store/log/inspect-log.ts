@@ -13,7 +13,7 @@ export interface InspectedLog {
   /** Commit index that this member had recorded. */
   readonly commit: Index
   readonly base: Position
-  /** All readable entries after `base`. */
+  /** The entries after `base`; in a damaged log, only those before the damage. */
   readonly entries: readonly Entry[]
   readonly last: Position
   /** Description of the damage; null if there is none. */

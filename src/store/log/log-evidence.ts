@@ -14,7 +14,10 @@ import {
 
 /** Evidence, from the files of a damaged log, about where the log ended. */
 export interface LogEvidence {
-  /** Highest position, compared by term and then by index, that any file contains or refers to. */
+  /**
+   * Highest position, compared by term and then by index, that any file of the log contains or
+   * refers to.
+   */
   readonly best: Position
   /** True if the log certainly did not extend beyond `best`. */
   readonly isEndKnown: boolean
@@ -23,7 +26,7 @@ export interface LogEvidence {
    * record or segment replaced all entries from its index on.
    */
   readonly lowestAfter: Index
-  /** Highest sequence number of all segments that exist or have existed. */
+  /** Highest sequence number of a segment that the meta slots or the names of the files contain. */
   readonly newestSegment: number
   /** Paths of the segments, oldest first. */
   readonly paths: readonly string[]

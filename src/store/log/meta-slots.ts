@@ -20,9 +20,9 @@ import { WAL_FORMAT } from './wal-format.ts'
  * Format 1, or 2 while the log has a missing tail (raft/missing-tail.ts), because an older program
  * would ignore it and vote.
  *
- * The page is written to one slot and synced, and then to the other slot. The write takes effect
- * once both slots are synced. If a power cut tears one slot, or its content decays later, the other
- * slot contains the newest acknowledged page.
+ * The page is written to one slot and synced, and then to the other slot. The write is
+ * acknowledged once both slots are synced. If a power cut tears one slot, or its content decays
+ * later, the other slot contains the newest acknowledged page.
  */
 export interface LogMetadata {
   readonly hardState: HardState
@@ -38,7 +38,7 @@ export interface LogMetadata {
    * this value.
    */
   readonly last: Position | null
-  /** Whether the log was closed after the last sync and has not been written since. */
+  /** Whether the log was closed after the last sync and has not been opened since. */
   readonly isClosed: boolean
   /**
    * Position up to which the log may lack entries that this member acknowledged

@@ -40,8 +40,8 @@ export interface OpenedLog {
   readonly restored: RestoredLog
   readonly disk: FileDisk
   /**
-   * Bytes of a torn write that recovery removed from the end of the log; they appear in the
-   * program's log.
+   * Number of bytes of a torn write that recovery removed from the end of the log; 0 if there was
+   * none.
    */
   readonly cutBytes: number
   /** Commit index that this member had recorded, even if entries up to it are lost. */
@@ -93,7 +93,8 @@ export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
 }
 
 /**
- * Checks the log of a stopped controller without changing it.
+ * Checks the log of a stopped controller without changing it, and without comparing it with the
+ * state.
  * @returns CORRUPT if a start with peers would repair the log; VOTE_LOST; null when the log is
  * intact.
  * @throws {StoreError} FOREIGN, NEWER_FORMAT, or an error that prevents reading.
@@ -175,12 +176,12 @@ function openWhole(
 
 /**
  * Computes the missing tail: the position up to which the log may lack acknowledged entries. An
- * earlier repair may have recorded one. There is also one if the log does not contain the state's
- * position and the state did not come from a snapshot: apply never gets ahead of the durable log,
- * so the log lost its end without a trace. Then the missing tail is the last possible position of
- * the term, until a leader reports the end of the term. After a snapshot, a crash may simply have
- * prevented the reset of the log. A missing tail is then wrong, because it could withhold a vote
- * that a candidate needs.
+ * earlier repair may have recorded one. There is also one if there are other voters, the log does
+ * not contain the state's position, and the state did not come from a snapshot: apply never gets
+ * ahead of the durable log, so the log lost its end without a trace. Then the missing tail is the
+ * last possible position of the term, until a leader reports the end of the term. After a snapshot,
+ * a crash may simply have prevented the reset of the log. A missing tail would then be wrong,
+ * because it could withhold a vote that a candidate needs.
  */
 function missingTail(
   meta: LogMetadata,

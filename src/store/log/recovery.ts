@@ -53,8 +53,8 @@ export interface LogFilePosition {
 }
 
 /**
- * The intact parts of a log that has lost synced data. `entries` are the intact entries after
- * `base`.
+ * The intact parts of a log that has lost synced data. `entries` are the entries after `base` and
+ * before `until`.
  */
 export interface DamagedLog {
   readonly damage: StoreError

@@ -13,7 +13,7 @@ import { SEGMENT_HEADER_BYTES, ZERO_CHAIN } from './wal-format.ts'
 
 /** Folder, inside the log folder, for copies of the files that a repair removed. */
 const DAMAGED_NAME = 'damaged'
-/** Maximum total size of the damaged segment files that a repair copies for inspection. */
+/** Maximum total size of the segment files of a damaged log that a repair copies for inspection. */
 export const DAMAGED_BYTES_MAX = 64 * 1024 * 1024
 
 /** Used as the index of a missing tail whose end is unknown. */
@@ -27,10 +27,12 @@ export interface LogRepair {
   readonly kept: Position
   /**
    * Position up to which acknowledged entries may be missing (raft/missing-tail.ts). null: no
-   * acknowledged entry is lost. Index `UNKNOWN_INDEX`: any entry of the term may be lost.
+   * acknowledged entry is lost. Index `UNKNOWN_INDEX`: any entry of that term may be lost.
    */
   readonly owed: Position | null
-  /** Folder with copies of the damaged files; null when they could not be copied. */
+  /**
+   * Folder with copies of files of the damaged log, as many as fit; null when none could be copied.
+   */
   readonly aside: string | null
 }
 
@@ -138,8 +140,9 @@ export function repairLog(
 }
 
 /**
- * The intact entries after `base`, without entries that a later record has replaced. The damage may
- * hide the replacing record, and the replaced entries would then be part of the log again.
+ * The intact entries after `base`, without entries that a later record may have replaced; none if
+ * the log does not contain `base`. The damage may hide the replacing record, and the replaced
+ * entries would then be part of the log again.
  */
 function certainEntriesAfter(
   base: Position,
@@ -155,7 +158,7 @@ function certainEntriesAfter(
 /**
  * Copies the files for later analysis, starting with the damaged file; the copies replace those of
  * an earlier repair. The repair does not depend on the copies: the function stops at the first file
- * for which there is not enough space, or that exceeds DAMAGED_BYTES_MAX.
+ * for which there is not enough space, or with which the copies would exceed DAMAGED_BYTES_MAX.
  */
 function copyDamagedFiles(
   { files, folder, settings }: Place,

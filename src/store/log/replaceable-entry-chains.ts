@@ -39,7 +39,7 @@ export class ReplaceableEntryChains {
 
   /**
    * The chain value of an entry.
-   * @returns a view that is valid until the window changes.
+   * @returns a view that is valid until entries are added or dropped.
    */
   chainAt(index: Index): Uint8Array {
     const at = this.#slotAt(index)
@@ -69,7 +69,7 @@ export class ReplaceableEntryChains {
     this.#floor += count
   }
 
-  /** Drops all entries; the window continues after `position`. */
+  /** Drops all entries; the next entry follows `position`. */
   restart(position: Position, chain: Uint8Array): void {
     this.#start = 0
     this.#length = 0

@@ -55,7 +55,7 @@ export class SegmentPreparer {
   }
 
   /**
-   * Returns the prepared file.
+   * Returns the prepared file, after filling the rest of it.
    * @throws {StoreError} NO_SPACE when less than `freeBytesMin` would remain free.
    */
   take(bytesMin: number): PreparedFile {

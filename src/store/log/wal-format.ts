@@ -2,7 +2,7 @@
  * The write-ahead log on disk, format 1. Numbers are little endian; u64 holds a safe integer.
  * Format 1 is frozen: a change gets a new number, and old numbers stay readable.
  *
- *     IDENTITY                     JSON, rewritten only by a recovery (data-identity.ts)
+ *     IDENTITY                     JSON, rewritten only by `cluster recover` (data-identity.ts)
  *     meta.0 meta.1                4 KiB each, the same content (meta-slots.ts)
  *     wal/<first>-<sequence>.seg   16 and 8 hex digits
  *     wal/next.tmp                 the next segment while it is filled with zeros; never read

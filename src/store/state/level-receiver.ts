@@ -35,8 +35,8 @@ export async function removeFolder(path: string): Promise<void> {
 interface ReceiverOwner {
   swap(database: LevelDatabase, mark: StorePosition): Promise<void>
   /**
-   * Called when the receiver has finished: its database replaced the current one, or the transfer
-   * was abandoned.
+   * Called when the receiver has finished: its database replaced the current one or failed to do
+   * so, or the transfer was abandoned.
    */
   ended(): void
 }

@@ -59,7 +59,7 @@ type View = ReturnType<LevelDatabase['snapshot']>
 
 /**
  * The position of the stored state; null if the database is empty.
- * @throws {StoreError} CORRUPT.
+ * @throws {StoreError} CORRUPT or NEWER_FORMAT.
  */
 export async function readStorePosition(
   database: LevelDatabase,

@@ -29,8 +29,8 @@ export function createMemoryState(): MemoryState {
 }
 
 /**
- * The state store in memory, for tests and the simulator. A write to the {@link MemoryState} is
- * durable immediately.
+ * The state store in memory, for tests, the simulator, and commands that read a backup. A write to
+ * the {@link MemoryState} is durable immediately.
  */
 export class MemoryStateStore implements StateStore {
   readonly #state: MemoryState

@@ -8,9 +8,8 @@ const DAMAGED_STATE_NAME = 'state.damaged'
 
 /**
  * Moves the state out of a data folder durably and in one step, so that the next open finds an
- * empty state. The function keeps the damaged state for analysis, and removes an earlier damaged
- * state. It removes the damaged state if too little space would remain for the new state. The
- * caller must hold the folder's lock.
+ * empty state. Keeps the damaged state for analysis, in place of an earlier one, or removes both if
+ * too little space would remain for the new state. The caller must hold the folder's lock.
  * @returns the new path; null when the state was removed.
  */
 export function moveStateAside(

@@ -30,7 +30,7 @@ const COUNT_BYTES = 8
 const DIGEST_BYTES = 32
 
 /**
- * Asserts that a store accepts the record, because a receiver of the snapshot would refuse other
+ * Asserts that a store accepts the record, because the receiver of a snapshot would refuse other
  * records.
  */
 export function assertRecord(record: StoreRecord): void {
