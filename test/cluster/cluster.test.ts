@@ -60,6 +60,8 @@ test('a cluster of one acknowledges its own writes', async () => {
   expect(await clusterNode.propose(command('alone'))).toMatchObject({ outcome: { ok: true } })
   expect(effects).toEqual(['alone'])
   expect(await clusterNode.readIndex()).toBeGreaterThanOrEqual(2)
+  await until('its election is counted', () => clusterNode.vitals.elections > 0)
+  expect(clusterNode.vitals).toMatchObject({ elections: 1, leaderChanges: 1 })
 })
 
 /**
@@ -124,8 +126,12 @@ test('a handover before a planned stop transfers leadership, and leaves no write
   const leaving = await formed.leader()
   const writers = formed.ids.map((id) => writer(formed.node(id), id))
   await until('writes flow', () => writers.every(({ done }) => done.length > 5))
+  const elections = () =>
+    formed.ids.reduce((sum, id) => sum + formed.node(id).clusterNode.vitals.elections, 0)
+  const electionsBefore = elections()
   await leaving.clusterNode.handOver()
   expect(leaving.clusterNode.status().role).not.toBe('leader')
+  await until('the election of the new leader is counted', () => elections() > electionsBefore)
   const before = writers.map(({ done }) => done.length)
   await until('writes flow again, from the controller that led too', () =>
     writers.every(({ done }, i) => done.length > (before[i] ?? 0) + 5),

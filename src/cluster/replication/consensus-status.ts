@@ -34,10 +34,9 @@ export class ConsensusStatus {
   }
 
   countChanges(before: CoreStatus, now: CoreStatus): void {
-    // An election is counted when its pre-vote begins: a pre-candidate that becomes a candidate
-    // continues the same election. An election after a leadership transfer, which has no pre-vote,
-    // is not counted, nor is that of a sole voter, whose pre-vote ends immediately.
-    if (now.role !== before.role && now.role === 'preCandidate') this.#counts.elections += 1
+    // A pre-candidate that becomes candidate or leader continues its election. After a leadership
+    // transfer, an election has no pre-vote; a sole voter becomes leader in one step.
+    if (!isElectedOrCandidate(before) && isElectedOrCandidate(now)) this.#counts.elections += 1
     if (now.leader !== null && now.leader !== before.leader) this.#counts.leaderChanges += 1
   }
 
@@ -101,4 +100,9 @@ function peerStatus(peer: MeshPeer, matchIndex: number | null): PeerReport {
     featureLevel: hello?.featureLevel ?? 0,
     matchIndex,
   }
+}
+
+/** Whether this controller asks for votes or has got them. */
+function isElectedOrCandidate({ role }: Pick<CoreStatus, 'role'>): boolean {
+  return role === 'preCandidate' || role === 'candidate' || role === 'leader'
 }
