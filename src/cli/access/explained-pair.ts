@@ -11,7 +11,7 @@ import {
 
 /**
  * The printed fields of a row of `GET /access/explain`. A field is null if the caller may not see
- * it.
+ * it. `endsAt` is null if the right does not end, `nearestPolicy` also if there is no such policy.
  */
 
 export interface ExplainedRecord {
