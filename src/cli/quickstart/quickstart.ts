@@ -57,7 +57,8 @@ export async function runQuickstart(options: {
   readonly routers: number
 }): Promise<void> {
   const plan = planQuickstart(options.dir, options.nodes, options.port, options.routers)
-  // All created files, including the logs of the controllers, are readable only by their owner.
+  // Files created here, such as the logs of the controllers, are readable only by their owner,
+  // unless they are meant to be public.
   process.umask(0o077)
   const signals = new StopSignals()
   makeFolder(plan.dir, 0o700)
