@@ -159,7 +159,10 @@ class EventFollower {
     if (this.#left <= 0) this.#stop.abort()
   }
 
-  /** @throws {CommandFailure} when the stream ended because its session has ended. */
+  /**
+   * Renews the token if the stream ended with its session.
+   * @throws {CommandFailure} if the session cannot be renewed.
+   */
   async #judgeEnd(): Promise<void> {
     if (this.#closed.includes('session')) await this.#renew()
     this.#closed = ''
