@@ -35,7 +35,7 @@ export interface HttpsRequest extends HttpsServerTarget {
 
 export interface HttpsResponse {
   readonly status: number
-  /** Time in the `date` header, UTC ms, in whole seconds; null when absent. */
+  /** Time in the `date` header, UTC ms, a multiple of 1000; null when absent or malformed. */
   readonly dateMs: number | null
   readonly headers: IncomingHttpHeaders
   readonly text: string

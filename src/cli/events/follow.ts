@@ -36,6 +36,8 @@ export interface EventsCommandOptions {
 }
 
 /**
+ * Prints events until the wanted number is printed. If a controller becomes unreachable, continues
+ * with the events of another one.
  * @throws {CommandFailure} exit 3 when the session has ended, or its identity may not see the
  * events; the failure of the last controller when none responds for a long time.
  */

@@ -395,8 +395,8 @@ function logTailOf(path: string): string {
 }
 
 /**
- * Message about a controller or router that has exited. It suggests to start the process again,
- * unless the controller was removed from the cluster and would exit again.
+ * Message about a controller or router that has exited. It suggests starting the process again,
+ * unless the process is a controller that was removed from the cluster and would exit again.
  */
 export async function processExitMessage(
   { id, program: kind, dataFolder, logPath, configPath }: ProcessPlan,

@@ -29,7 +29,7 @@ export class RecordNameResolver {
     this.#client = client
   }
 
-  /** Registers a record that will be created later, so that its name can already be used. */
+  /** Registers a record that does not exist yet, so that its name can already be used. */
   know(kind: RecordKind, word: string, id: string): void {
     this.#ids.set(`${kind.id} ${word}`, id)
   }
