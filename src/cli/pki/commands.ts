@@ -53,8 +53,8 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const INSTALL_TIMEOUT_MS = 30_000
 
 /**
- * Validity of a certificate that the root key signs, in days. It is short, because the controller
- * renews the certificate as soon as it runs.
+ * Validity of a controller certificate that is renewed with the root key, in days. It is short,
+ * because the controller renews the certificate as soon as it runs.
  */
 const ROOT_SIGNED_DAYS = 7
 

@@ -22,7 +22,10 @@ interface ExitCode {
   readonly errorCode: string
 }
 
-/** Every exit code of the program. A test prints the table into docs/reference/cli.md. */
+/**
+ * The exit codes of the program; only `cluster health` has the exit codes of a monitoring plugin. A
+ * test prints the table into docs/reference/cli.md.
+ */
 export const exitCodes = [
   { code: EXIT_SUCCESS, meaning: 'done', errorCode: '' },
   { code: EXIT_FAILED, meaning: 'another failure; stderr gives the reason', errorCode: 'FAILED' },
