@@ -48,7 +48,7 @@ export function createContextClient(
   })
 }
 
-/** The session of a context, if it is an OIDC session, whose token is renewed; otherwise empty. */
+/** The OIDC session of a context, whose token is renewed; empty if it has no such session. */
 export function contextSession(
   name: string,
   context: NetworkContext,

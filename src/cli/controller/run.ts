@@ -90,7 +90,7 @@ class ControllerRun {
   #serviceManager: ServiceManager | null = null
   /** Why the controller must discard its data folder; null: it may use the folder. */
   #doubt: string | null = null
-  /** Mesh addresses of members that the controller has known, or of its seeds. */
+  /** Mesh addresses for a request for re-admission: of seeds, and of members that were known. */
   #addresses: readonly string[]
 
   constructor(path: string, config: ControllerConfig, isJoining: () => boolean) {

@@ -140,7 +140,7 @@ const style =
   'color:light-dark(#1b2733,#e6ebf1)}main{width:min(26rem,86vw);padding:2rem;border-radius:.75rem;' +
   'background:light-dark(#fff,#19222c)}h1{font-size:1.25rem;margin:0 0 .75rem}p{margin:0;line-height:1.5}'
 
-/** Page that the browser shows at the end of a log-in, and for any other request. */
+/** Page that a browser shows at the end of the log-in, or for a request that is not part of it. */
 function redirectPage({
   isLoggedIn,
   text,
