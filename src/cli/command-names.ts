@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { nearestWord } from '../config/engine/nearest-word.ts'
 import { CommandFailure, EXIT_USAGE } from '../controller/command-failure.ts'
 
-/** Names from other programs, each with the command of this program that does the same. */
+/** Names that other programs use, each with the command of this program that is most similar. */
 const synonyms: Readonly<Record<string, string>> = {
   add: 'create',
   agent: 'controller run',
@@ -36,9 +36,7 @@ export function commandFullName(command: Command): string {
   return names.join(' ')
 }
 
-/**
- * The error for an unknown command in a group; suggests the command that the user probably meant.
- */
+/** The error for an unknown command in a group; suggests similar commands, if there are any. */
 export function unknownCommandFailure(group: Command, word: string): CommandFailure {
   const meant = group.parent === null ? (synonyms[word.toLowerCase()] ?? null) : null
   const found = meant === null ? commandsLike(group, word) : [`${group.name()} ${meant}`]

@@ -74,7 +74,7 @@ function optionOf(command: Command, long: string): Option | undefined {
 
 /**
  * Adds `-o` to a command that can print JSON, so that it can also print YAML.
- * @returns false if the command has no JSON output, or has additional formats.
+ * @returns false if the command has no JSON output, or defines `--output` itself.
  */
 function addOutput(command: Command): boolean {
   const json = optionOf(command, '--json')
@@ -92,8 +92,8 @@ function addOutput(command: Command): boolean {
 }
 
 /**
- * Applies the chosen output format. A command with additional formats, such as `list -o name`,
- * selects the format itself.
+ * Applies the chosen output format. A command that defines `--output` itself, for example with the
+ * additional format `name`, applies that option itself.
  */
 function useOutput(command: Command, hasFormats: boolean): void {
   const { json, output = 'table' } = command.opts<{ json?: boolean; output?: OutputFormat }>()
@@ -139,8 +139,7 @@ function useConfig(command: Command, isRequired: boolean): void {
  */
 function addConfigArgument(command: Command): void {
   const argument = command.registeredArguments.find((one) => one.name() === 'config')
-  // A command that also has a `--config` option uses the argument for something else, so the
-  // argument gets no default.
+  // In a command that also has a `--config` option, only the option gets the default.
   if (argument === undefined || argument.required || optionOf(command, '--config')) return
   argument.default(process.env[CONFIG_PATH_VARIABLE] || DEFAULT_CONFIG_PATH, CONFIG_PLACES)
 }

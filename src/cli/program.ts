@@ -152,9 +152,9 @@ function addQuickstart(program: Command): void {
     .addHelpText(
       'after',
       `
-Controller K listens on PORT+K-1 for HTTPS, on PORT+100+K-1 for routers and on PORT+200+K-1 for its peers. Router
-K listens on PORT+300+K-1 for links and on PORT+400+K-1 for 'flotilla demo'. It has a folder of its own and is enrolled
-on the first start. FOLDER/admin.json holds the administrator's password and
+Controller K listens on PORT+K-1 for HTTPS, on PORT+100+K-1 for routers and on PORT+200+K-1 for its peers. Router K
+listens on PORT+300+K-1 for links, on PORT+400+K-1 for 'flotilla demo' and on PORT+500+K-1 for clients. Each has a
+separate folder; a router is enrolled on its first start. FOLDER/admin.json contains the administrator's password and
 the addresses. ^C stops all processes.
 
 Examples:

@@ -9,11 +9,6 @@ import {
   textShape,
 } from '../client/response-shape.ts'
 
-/**
- * The printed fields of a row of `GET /access/explain`. A field is null if the caller may not see
- * it.
- */
-
 export interface ExplainedRecord {
   readonly id: string
   readonly name: string
@@ -57,6 +52,10 @@ export interface ExplainedPostureCheck extends ExplainedRecord {
   readonly failing: number
 }
 
+/**
+ * The printed fields of a row of `GET /access/explain`. A field is null if the caller may not see
+ * it. `endsAt` is null if the right does not end, `nearestPolicy` also if there is no such policy.
+ */
 export interface ExplainedPair {
   readonly identity: ExplainedRecord
   readonly service: ExplainedRecord

@@ -31,7 +31,10 @@ interface PreviewedRef {
   readonly name: string
 }
 
-/** The printed fields of the preview response. A field is null if the caller may not see it. */
+/**
+ * The printed fields of the preview response. Counts that the caller may not see are null. Each row
+ * has two of the three records; the third one is null.
+ */
 export interface PreviewResponse {
   readonly counts: {
     readonly dial: Counts

@@ -1,6 +1,7 @@
 /**
- * Name of the file with the first administrator's credentials, with which scripts log in:
- * quickstart writes `DIR/admin.json`, and `cluster init` writes the file on request.
+ * Name of the file with the first administrator's credentials, with which scripts log in.
+ * Quickstart writes `DIR/admin.json`; `cluster init` writes the file next to the configuration, if
+ * it generates the password.
  */
 export const ADMIN_FILE_NAME = 'admin.json'
 

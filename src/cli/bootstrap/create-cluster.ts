@@ -142,8 +142,9 @@ export async function createCluster(input: FormInput): Promise<FormedCluster> {
 
 /**
  * True when an interrupted `cluster init` left its marker next to this configuration.
- * @param isSupplied true when the operator supplies the authority: only then may files next to the
- * marker belong to the operator.
+ * @param isSupplied true when the operator supplies the authority. A marker counts only if the
+ * interrupted `cluster init` had the same kind of authority: with a supplied authority, files next
+ * to the marker may belong to the operator.
  */
 export function isClusterCreationInterrupted(folder: string, isSupplied: boolean): boolean {
   const path = join(folder, CREATION_MARKER_NAME)

@@ -166,8 +166,8 @@ function refuseFormed({ data, id }: ControllerConfig): void {
 }
 
 /**
- * Refuses to overwrite an existing key: it may be the root key of another cluster, and without that
- * key, the other cluster could never renew its certificates.
+ * Refuses to overwrite existing keys, certificates and credentials. An existing root key may belong
+ * to another cluster, which could never renew its issuing authority without this key.
  */
 function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
   const { cert, key, ca } = config.identity

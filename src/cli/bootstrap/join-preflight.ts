@@ -31,8 +31,8 @@ const CLOCK_REFUSAL_MS = 60_000
 const CLOCK_DOUBT_MS = 600
 const REACH_ATTEMPTS_MAX = 3
 
-// The checks of a join before it changes anything. Each prints its result line, and ends the join
-// if its check fails.
+// The checks of a join before it changes anything. Each adds its results to `checks`, and ends the
+// join if it fails.
 
 /**
  * An expired ticket causes only a warning: the cluster decides whether the ticket has expired, and
@@ -70,7 +70,10 @@ export function checkJoinConfig(planned: PlannedConfig, ticket: Ticket, checks: 
   checks.ok('names', `certificate for ${hosts.join(', ')}`)
 }
 
-/** @returns `own` when an earlier attempt of this join has already created the data folder. */
+/**
+ * @returns `own` for a data folder of this controller in the cluster of the ticket, for example
+ * from an earlier attempt of this join.
+ */
 export function checkJoinFolder(
   { data, id }: ControllerConfig,
   ticket: Ticket,
@@ -102,8 +105,9 @@ export function checkJoinFolder(
 }
 
 /**
- * Determines the private key. An interrupted join keeps the key of its first attempt; otherwise the
- * operator's certificate and key are used if both exist.
+ * Determines the private key. An interrupted join keeps the key of its first attempt. Otherwise, an
+ * existing key is used, whose certificate must be valid in the cluster of the ticket.
+ * @returns `privateKeyPem` is null if the join must generate the key.
  */
 export function checkJoinIdentity(
   { identity, id, trustDomain }: ControllerConfig,
@@ -187,8 +191,8 @@ async function reachMembersPatiently(ticket: Ticket): ReturnType<typeof reachMem
 }
 
 /**
- * Compares this host's clock with the median of the members' clocks, so that a single wrong clock
- * has no influence.
+ * Compares this host's clock with the median of the members' clocks, so that among three or more
+ * members, a single wrong clock has no influence.
  */
 function checkClock(reached: readonly ReachedMember[], checks: CheckList): void {
   const offsets = reached.flatMap(({ clockOffsetMs }) => clockOffsetMs ?? []).sort((a, b) => a - b)

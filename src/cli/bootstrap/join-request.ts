@@ -8,8 +8,8 @@ import { isNonNegativeInteger } from '../../lib/text/json-value.ts'
 
 const REACH_MS = 5_000
 /**
- * Time limit for one join request. A member signs a certificate, encrypts secrets and writes to the
- * log, which together take longer than the time for which a controller retries a write.
+ * Time limit for one join request. It exceeds the time for which a controller retries a write,
+ * because the member also signs a certificate and encrypts secrets.
  */
 const ANSWER_MS = 15_000
 /**
@@ -98,7 +98,10 @@ type JoinOutcome =
    * attempt is unknown, so the cluster may have stored the key.
    */
   | { readonly type: 'refused'; readonly sentence: string; readonly isOpen: boolean }
-  /** No member gave a final response before the deadline. */
+  /**
+   * No member gave a final response before the deadline, or a member sent an unusable response.
+   * `isSent`: the request may have reached a member.
+   */
   | { readonly type: 'unknown'; readonly sentence: string; readonly isSent: boolean }
 
 /**

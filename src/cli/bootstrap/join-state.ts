@@ -11,7 +11,8 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts
 /**
  * State by which a repeated attempt counts as the same join: the cluster accepts a used ticket only
  * with the same key and store ID. It is written next to CONFIG with mode 0600 before the first
- * request, and removed when the join is complete.
+ * request, and removed when the join is complete. The run that created it also removes it if the
+ * cluster refused the request, or if the request was never sent.
  */
 export interface JoinState {
   readonly id: string
@@ -21,7 +22,7 @@ export interface JoinState {
   readonly privateKeyPem: string
   /** True if the operator supplied key and certificate, which the join does not change. */
   readonly keepsCertificate: boolean
-  /** True if this attempt created the state and has not sent a request with it yet. */
+  /** True if this run created the state, so that no earlier run has sent a request with it. */
   readonly isNew: boolean
 }
 
@@ -29,7 +30,7 @@ export const JOIN_STATE_FILE_NAME = '.joining'
 const FORMAT = 1
 
 /**
- * @returns null when no join has started in this folder.
+ * @returns null when no join is in progress in this folder.
  * @throws {CommandFailure} exit 1 when the file is damaged.
  */
 export function readJoinState(folder: string): JoinState | null {

@@ -105,8 +105,8 @@ export async function prepareJoin(
   checkJoinConfig(planned, ticket, checks)
   const data = checkJoinFolder(config, ticket, checks)
   const earlier = readJoinState(folder)
-  // The join is complete: its marker is removed after the data folder is written, so a data folder
-  // without a marker shows that every step was done.
+  // `.joining` is removed after the data folder is written, so a data folder without `.joining`
+  // shows that the join is complete.
   if (data === 'own' && earlier === null) {
     await checkStillAdmitted(config, checks)
     return
@@ -184,8 +184,8 @@ async function askAndLayDown(
 }
 
 /**
- * Removes the files of a refused join. If an earlier attempt created the key and store ID, they
- * stay, because the cluster may have admitted the controller with them.
+ * Removes the files of a join that was refused or never sent. If an earlier run created the key and
+ * store ID, they stay, because the cluster may have admitted the controller with them.
  */
 function forget({ state, planned: { folder }, isFolderOurs }: Asking): void {
   if (!state.isNew) return

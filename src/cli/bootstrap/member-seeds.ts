@@ -23,9 +23,9 @@ const ADDRESS_TIMEOUT_MS = 3_000
 /**
  * Seeds for the configuration of a joining controller: first the seeds of its existing
  * configuration that lead to members, then the mesh addresses of the members. A seed is removed if
- * its name resolves and no member listens at any of its addresses, because it then belongs to a
- * removed controller. A name that does not resolve stays, because an operator may have configured
- * it before creating its DNS record.
+ * its name resolves and no member listens at its first {@link ADDRESSES_MAX} addresses, because it
+ * probably belongs to a removed controller. A name that does not resolve stays, because an operator
+ * may have configured it before creating its DNS record.
  */
 export async function seedsForJoin(
   { id: selfId, cluster, trustDomain }: ControllerConfig,

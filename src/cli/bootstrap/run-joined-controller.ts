@@ -50,7 +50,7 @@ async function look(dataFolder: string, progress: JoinProgress): Promise<boolean
   }
 }
 
-/** Prints a line for each change since the last poll. */
+/** Prints a line for each step of a join; with JSON output, only one line when it is complete. */
 export class JoinProgress {
   readonly #id: string
   readonly #goal: JoinTarget
@@ -96,8 +96,8 @@ export class JoinProgress {
   }
 
   /**
-   * A lag of a few log entries is not printed, because a controller under load always lags
-   * slightly.
+   * @returns whether the controller has caught up. Up to 1000 missing log entries count as caught
+   * up, because a controller under load always lags slightly.
    */
   #reportBehind(entries: number): boolean {
     if (entries <= 1000) {

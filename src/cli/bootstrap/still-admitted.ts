@@ -19,10 +19,11 @@ const ANSWER_MS = 5_000
 const ADDRESSES_MAX = 16
 
 /**
- * Ends the join if the cluster has removed the controller whose files are at the configured paths:
- * the controller would stop right after its start. If no member responds, only prints a warning,
- * because a completed join may be repeated while the cluster is down. One member that would admit
- * the controller outweighs all refusals, because a removed controller may still respond.
+ * Ends the join if the cluster would refuse the controller whose files are at the configured paths,
+ * usually because it has removed the controller, which would then stop right after its start. If no
+ * member responds, only prints a warning, because a completed join may be repeated while the
+ * cluster is down. One member that would admit the controller outweighs all refusals, because a
+ * removed controller may still respond.
  */
 export async function checkStillAdmitted(
   config: ControllerConfig,

@@ -22,7 +22,7 @@ export interface SuppliedAuthorities {
 
 /**
  * Reads the certificate and key files that the configuration names, and checks that they match each
- * other, before anything is written.
+ * other.
  * @param isHalfFormed true after an interrupted `cluster init`, which may have left a key without a
  * certificate.
  * @returns null when the configuration names no authority.

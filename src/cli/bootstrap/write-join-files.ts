@@ -34,14 +34,14 @@ export function verifyJoinResponse(
   const leaf = judgedLeaf(config, state, answer, checks, nowMs)
   const lacking = missingHosts(leaf, advertisedHosts(config))
   if (lacking.length > 0) {
-    // The hosts can differ because a ticket always returns the certificate of its first request,
-    // even if a later attempt requests other hosts.
+    // The hosts can differ: for every request with the same ticket, the cluster returns the
+    // certificate of the first request, even if a later attempt requests other hosts.
     checks.fail(
       'certificate',
       `the certificate lacks ${lacking.join(', ')}, which the first attempt with this ticket did not request; rerun the join with a new ticket ('flotilla cluster invite'), or with the addresses of the first attempt`,
     )
   }
-  // The controller does not use the certificate in the response.
+  // A controller with its own certificate does not use the one in the response.
   if (keepsCertificate) return
   const days = Math.round((leaf.notAfterMs - nowMs) / (24 * 60 * 60 * 1000))
   const spiffeId = `spiffe://${config.trustDomain}/controller/${config.id}`
@@ -76,9 +76,8 @@ function judgedLeaf(
 }
 
 /**
- * Writes all files, in an order in which each step can be repeated after a crash. Removes the
- * marker file of the join last.
- *
+ * Writes all files, in an order in which each step can be repeated after a crash. Removes the file
+ * `.joining` last.
  * @param seeds mesh addresses of members, which the controller uses until it has the list of
  * members.
  */

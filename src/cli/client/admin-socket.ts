@@ -16,7 +16,7 @@ const REFUSAL_BYTES_MAX = 64 * 1024
 const TIMEOUT_MS = 15_000
 
 /**
- * The controller refused the request, or could not be reached. `code` is the code from the
+ * The controller refused the request, or sent no complete response. `code` is the code from the
  * controller, or NOT_RUNNING, NO_PERMISSION, NO_ANSWER, OTHER_VERSION.
  */
 export class AdminSocketError extends Error {
@@ -61,7 +61,7 @@ export async function sendToAdminSocket(
 
 /**
  * Sends a request and yields the parts of the response as they arrive.
- * @param silenceMsMax maximum time between two parts.
+ * @param silenceMsMax maximum time without data.
  * @throws {AdminSocketError} also when the controller ends the response early.
  */
 export async function* streamFromAdminSocket(

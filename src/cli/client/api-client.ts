@@ -46,17 +46,18 @@ export interface ApiClientOptions {
   readonly controllers: readonly string[]
   readonly caPem: string | null
   readonly token: string | null | (() => string | null)
-  /** Set instead of `token` for a session whose token expires and is renewed. */
+  /** A session whose token expires and is renewed; if set, `token` is ignored. */
   readonly session?: RenewedSession | undefined
   readonly client?: HttpsServerTarget['client']
   readonly names?: HttpsServerTarget['names']
   /**
-   * Command that logs in again; it follows the colon in the message for a session that has ended.
+   * How to log in again, usually a command; it follows the colon in the message for a session that
+   * has ended.
    */
   readonly logInAgain: string
   /**
-   * Called when another controller than before responds, so that the next command tries that
-   * controller first.
+   * Called when a request that names no controller succeeds at another controller than the one that
+   * the client prefers.
    */
   readonly onMoved?: (controller: string) => void
   /**
@@ -96,7 +97,10 @@ export interface ApiResponse<T = unknown> {
   readonly header: ClusterResponse['header']
 }
 
-/** API client of commands: it uses HTTPS, and reports errors as sentences for the user. */
+/**
+ * API client of commands and of the host tunnel: it uses HTTPS, and reports errors as sentences for
+ * the user.
+ */
 export class ApiClient {
   readonly #options: ApiClientOptions
   readonly #connections: VerifyingHttpsAgent
@@ -121,7 +125,7 @@ export class ApiClient {
     })
   }
 
-  /** The controller that served or refused the last request; the first one before any request. */
+  /** The controller that last served or refused a request; until one has, the first one. */
   get controller(): string {
     return this.#controller
   }
@@ -170,8 +174,8 @@ export class ApiClient {
         ...(method === 'GET' ? {} : { body, text }),
         caPem,
         client,
-        // A request that must be sent only once uses a new connection. On a reused connection, the
-        // controller might have just closed it, and the outcome would be unknown.
+        // A request that must be sent only once uses a new connection. The controller might just
+        // have closed a reused connection; the outcome would then be unknown.
         connections: isOnceOnly ? undefined : this.#connections,
       },
       clientResponseLimits.answerBytesMax,
@@ -218,7 +222,8 @@ function clientSession({ token, session }: ApiClientOptions): SessionTokenSource
 }
 
 /**
- * Whether the session has ended: only then does a controller send a `www-authenticate` challenge.
+ * Whether the controller does not accept the session, usually because it has ended. Unlike a
+ * refusal for lack of a permission, such a response has a `www-authenticate` challenge.
  */
 function isSessionOver({ status, code, hasChallenge }: ApiRefusalError): boolean {
   return status === 401 && code === 'UNAUTHORIZED' && hasChallenge
@@ -251,7 +256,8 @@ function unreachable(error: UnreachableError): CommandFailure {
 
 /**
  * The origin of a controller's address.
- * @throws {CommandFailure} exit 2 if the address contains anything else.
+ * @throws {CommandFailure} exit 2 unless the address is an https URL that has no path, query, user
+ * name or password.
  */
 export function parseControllerOrigin(text: string, option = ''): string {
   const url = URL.parse(text)

@@ -6,6 +6,7 @@ const SENTENCE_CHARACTERS_MAX = 600
 
 /**
  * A controller refused the request. `message` is one sentence that names the faulty field, if any.
+ * If the response does not come from a controller, `code` is ''.
  */
 export class ApiRefusal extends CommandFailure {
   readonly status: number

@@ -31,7 +31,7 @@ interface CertificateApiOptions {
 export class CertificateApiClient implements ControllerApi {
   /**
    * Controller addresses from the identity file. Once the cluster has listed its controllers, these
-   * are used only after the listed ones have failed.
+   * addresses are tried after the listed ones, except the address that is in use.
    */
   readonly #named: readonly string[]
   readonly #options: CertificateApiOptions

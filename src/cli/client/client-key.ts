@@ -8,7 +8,7 @@ import type { NetworkContext } from './context-file.ts'
 export type ClientTlsKey = NonNullable<HttpsServerTarget['client']>
 
 /** @throws {CommandFailure} exit 1 with the name of the faulty file. */
-export function parseClientTlsKey(cert: string, key: string): ClientTlsKey {
+export function readClientTlsKey(cert: string, key: string): ClientTlsKey {
   try {
     return { certificatePem: readTextFile(cert), privateKeyPem: readSecretFile(key).text }
   } catch (error) {
@@ -19,14 +19,14 @@ export function parseClientTlsKey(cert: string, key: string): ClientTlsKey {
 }
 
 /**
- * Client certificate and key for all connections of a context; nothing unless the context has an
- * OIDC session that was opened with a client certificate, which is valid only on connections with
- * the same key.
+ * Client certificate and key for all connections of a context. They are set only for an OIDC
+ * session that was opened with a client certificate: such a session is valid only on connections
+ * with a client certificate of the session or of its identity.
  * @throws {CommandFailure} exit 1.
  */
 export function contextTlsKey({ logIn, renewal }: NetworkContext): {
   readonly client?: ClientTlsKey
 } {
   const isBound = logIn.method === 'cert' && renewal !== null && renewal !== undefined
-  return isBound ? { client: parseClientTlsKey(logIn.cert, logIn.key) } : {}
+  return isBound ? { client: readClientTlsKey(logIn.cert, logIn.key) } : {}
 }

@@ -13,7 +13,7 @@ export function addConnectionOptions(command: Command): Command {
     )
 }
 
-/** Adds the `--context` option to a command that uses a context. */
+/** Adds the options `--context` and `--json` to a command that uses a context. */
 export function addContextOption(command: Command): Command {
   return command
     .option('--context <name>', 'context to use (default: the current one)')

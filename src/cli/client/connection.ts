@@ -149,7 +149,7 @@ export function clusterOperationRequest(
   }
 }
 
-/** @throws {CommandFailure} exit 2 as {@link createOperationCaller}. */
+/** @throws {CommandFailure} for the same reasons as {@link createOperationCaller}. */
 export function openClusterConnection(options: ConnectionOptions): SendClusterRequest {
   const ask = createOperationCaller(options)
   const controller = options.url ?? options.config ?? options.context ?? 'the controller'
@@ -170,7 +170,7 @@ type AskOperation = (request: AdminSocketRequest) => Promise<unknown>
 
 /**
  * @throws {CommandFailure} exit 2 if the options contradict each other, or name no controller and
- * no context is current.
+ * no context is current; exit 3 if the context has no session; exit 4 if it does not exist.
  */
 export function createOperationCaller(options: ConnectionOptions): AskOperation {
   const { config, context, url, ca, sessionFile } = options
@@ -216,8 +216,8 @@ function askAtSocket(path: string): AskOperation {
 }
 
 /**
- * Message when the admin socket does not respond, although a controller uses the data folder: a
- * starting controller locks the folder, votes and may lead before it opens its admin socket.
+ * Message when no process listens on the admin socket. A controller may run nevertheless: at its
+ * start, it locks its data folder, votes and may lead before it opens its admin socket.
  */
 function notAnswering(path: string, { data }: ControllerConfig): string {
   const pid = findRunningPid(path, data)
@@ -227,6 +227,7 @@ function notAnswering(path: string, { data }: ControllerConfig): string {
 
 /**
  * Sends requests with the session of a context.
+ * @param wanted name of the context; undefined: the current one.
  * @throws {CommandFailure} exit 2 when no context is named or current.
  */
 function askInContext(wanted: string | undefined): AskOperation {
@@ -242,9 +243,9 @@ function askInContext(wanted: string | undefined): AskOperation {
 }
 
 /**
- * Uses the session from the given files, or the session that `flotilla login` stored for that
- * controller. If a request does not concern one controller, any controller of the context may
- * respond.
+ * Sends requests to the controller at `base`, with the session from the given files, or with the
+ * session that `flotilla login` stored for this controller. In the second case, any controller of
+ * the context may respond to a request that does not concern one controller.
  */
 function askThrough(
   base: string,
@@ -285,7 +286,8 @@ function contextFor(
 
 /**
  * A client that sends requests to one controller with the session from a file.
- * @throws {CommandFailure} exit 2 for an invalid address, exit 1 for an unreadable session.
+ * @throws {CommandFailure} exit 2 for an invalid address or an unreadable CA file, exit 1 for an
+ * unreadable session.
  */
 export function createSessionFileClient({ url, ca, sessionFile }: SessionFiles): ApiClient {
   const controller = parseControllerOrigin(url, '--url: ')

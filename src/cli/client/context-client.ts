@@ -18,7 +18,8 @@ export interface ContextOptions {
 
 /**
  * A client with the session of a context.
- * @throws {CommandFailure} exit 3 when the context has no session.
+ * @throws {CommandFailure} exit 3 when no context is named or current, or when the context has no
+ * session; exit 4 when it does not exist.
  */
 export function openContextClient(options: Pick<ContextOptions, 'context'>): ApiClient {
   const { name, context } = findContext(readContexts(), options.context)
@@ -47,7 +48,7 @@ export function createContextClient(
   })
 }
 
-/** The renewable session of a context; undefined if its token does not expire. */
+/** The OIDC session of a context, whose token is renewed; empty if it has no such session. */
 export function contextSession(
   name: string,
   context: NetworkContext,

@@ -27,7 +27,10 @@ export const contextLimits = {
   lockStaleMs: 10_000,
 } as const
 
-/** Method with which a session was opened; the next log-in uses the same method. */
+/**
+ * Method with which a session was opened. The next log-in uses the same method, unless its options
+ * name another one.
+ */
 export type LogInMethod =
   | { readonly method: 'password'; readonly username: string }
   | { readonly method: 'cert'; readonly cert: string; readonly key: string }
@@ -130,7 +133,6 @@ export function changeContexts(
   }
 }
 
-/** Adds or replaces this context. */
 export function addOrReplaceContext(
   file: ContextFile,
   name: string,

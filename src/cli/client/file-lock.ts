@@ -81,8 +81,8 @@ function isOfDeadProcess(name: string): boolean {
 }
 
 /**
- * Removes a stale lock. Between the check and the removal, another process may have replaced the
- * lock; then restores that lock.
+ * Removes a stale lock. If another process has replaced the lock between the check and the removal,
+ * puts the new lock back.
  */
 function removeStale(name: string, staleMs: number): void {
   const aside = `${name}.${process.pid}`

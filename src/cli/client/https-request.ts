@@ -35,7 +35,7 @@ export interface HttpsRequest extends HttpsServerTarget {
 
 export interface HttpsResponse {
   readonly status: number
-  /** Time in the `date` header, UTC ms, in whole seconds; null when absent. */
+  /** Time in the `date` header, UTC ms, a multiple of 1000; null when absent or malformed. */
   readonly dateMs: number | null
   readonly headers: IncomingHttpHeaders
   readonly text: string
@@ -215,8 +215,8 @@ function reasonOf(error: unknown, timeoutMs: number): string {
   if (unknownCaCodes.has(code)) {
     return 'presented a certificate of an unknown CA; it belongs to another cluster, or is not a controller'
   }
-  // For a TLS alert: the server uses TLS and rejects this client.
   if (clauses[code] === undefined || code === 'EPROTO') {
+    // After a TLS alert: the server uses TLS, and rejects this client.
     if (code.includes('_ALERT_') || /\balert\b/.test(errorMessage(error))) return REFUSED_HANDSHAKE
     if (code.startsWith('ERR_SSL_')) return NO_TLS
   }

@@ -12,13 +12,15 @@ const SCOPE = 'openid offline_access'
 const ANSWER_BYTES_MAX = 256 * 1024
 const TIMEOUT_MS = 15_000
 /**
- * Allowed difference of the clocks of two hosts; includes that the `date` header has whole seconds.
+ * Allowed error of the controller's time, which is estimated from the `date` header of a response;
+ * this header has whole seconds.
  */
 const CLOCK_TOLERANCE_SECONDS = 30
 /** Maximum lifetime of a token that is stored, even if the controller grants a longer one. */
 const TOKEN_MS_MAX = 24 * 60 * 60_000
-/** Maximum time to wait for the user's confirmation; the polling interval is also limited. */
+/** Maximum time to wait for the user's confirmation, even if the controller waits longer. */
 const DEVICE_MS_MAX = 60 * 60_000
+/** Minimum time between two polls, even if the controller allows a shorter one. */
 const DEVICE_POLL_MS_MIN = 1000
 
 /** Tokens of an OIDC session. */
@@ -31,7 +33,7 @@ export interface GrantedTokens {
   readonly name: string
 }
 
-/** A log-in by authorization code that waits for the browser. */
+/** A log-in by authorization code that has begun and has not received its code yet. */
 export interface StartedLogIn {
   /** The address to open in a browser. It contains no secret. */
   readonly url: string
@@ -55,7 +57,8 @@ export interface DeviceLogIn {
 }
 
 /**
- * A controller refused a request as an OpenID provider; the code is from RFC 6749 or RFC 8628.
+ * A controller refused a request as an OpenID provider, or sent an unusable response. `code` is an
+ * error code of RFC 6749, RFC 8628 or the API, `NOT_AN_OIDC_PROVIDER`, or '' if there is none.
  */
 export class OidcProviderRefusal extends CommandFailure {
   readonly code: string
@@ -268,7 +271,7 @@ export class OidcProviderClient {
   }
 }
 
-/** Metadata members that contain the addresses for the steps of a log-in. */
+/** Metadata members with the addresses to which a browser or this program sends its requests. */
 const endpoints = [
   'authorization_endpoint',
   'token_endpoint',
@@ -277,7 +280,7 @@ const endpoints = [
 ] as const
 
 /**
- * Requires that an address in the metadata has the controller's origin with https, because a
+ * Requires that an address from the controller has the controller's origin with https, because a
  * browser opens the address, or this program sends a secret to it. Another scheme could start
  * another program, and another host would be trusted instead of the host that the user named.
  * @throws {OidcProviderRefusal}

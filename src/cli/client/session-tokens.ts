@@ -18,14 +18,14 @@ export const sessionRenewalLimits = {
   renewalWaitMs: 60_000,
   /** Age above which a command removes another command's lock for renewing the tokens. */
   renewalStaleMs: 55_000,
-  /** Maximum time of one renewal, over all controllers that are tried. */
+  /** Time after which a renewal tries no further controller. */
   renewalMs: 40_000,
 } as const
 
 /** A session whose token expires and is renewed. */
 export interface RenewedSession {
   /**
-   * Returns the current token.
+   * Returns the current token; if it expires soon, renews it first.
    * @throws {CommandFailure}
    */
   token(): Promise<string>
@@ -93,7 +93,7 @@ export class SessionTokens implements RenewedSession {
       const context = this.#context()
       const held = context === undefined ? null : heldIn(context)
       if (context === undefined || held === null) return null
-      // Another command has renewed the tokens while this command waited for the lock.
+      // Another command may have renewed the tokens while this command waited for the lock.
       // @guard log-in-at-the-terminal--renewal
       if (held.token !== refused) return held
       return await this.#refreshed(context, held)

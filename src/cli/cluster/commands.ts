@@ -21,7 +21,7 @@ export interface ClusterOptions extends ConnectionOptions {
   readonly json?: boolean
 }
 
-/** Prints the status of the cluster as this controller sees it; works without a quorum. */
+/** Prints the status of the cluster as one controller sees it; works without a quorum. */
 export async function showClusterStatus(
   options: ClusterOptions & { readonly watch?: boolean },
 ): Promise<void> {
@@ -39,7 +39,7 @@ export async function showClusterStatus(
 
 async function watch(options: ClusterOptions): Promise<void> {
   const onTerminal = process.stdout.isTTY ? 'screen' : 'lines'
-  // Called first, so that an invalid option ends the command before it contacts a controller.
+  // An invalid option ends the command here, before it contacts a controller.
   const ask = openClusterConnection(options)
   // Exit if the process that reads the output closes the pipe.
   process.stdout.once('error', () => process.exit(EXIT_SUCCESS))
@@ -75,7 +75,7 @@ export async function listMembers(options: ClusterOptions): Promise<void> {
   printLine(formatTable(['id', 'address', 'voter', 'leader', 'connected', 'version'], rows))
 }
 
-/** Transfers leadership to the given member, or to the most up-to-date one; no write fails. */
+/** Transfers leadership to the given voter, or to the most up-to-date one; no write fails. */
 export async function transferLeadership(
   to: string | undefined,
   options: ClusterOptions,
@@ -88,7 +88,10 @@ export async function transferLeadership(
   else printLine(`leader: ${printableLine(leaderId)}`)
 }
 
-/** The new leader: the response to the transfer confirms it, but does not name the leader. */
+/**
+ * The leader in the list of members; null if there is none. The response to a leadership transfer
+ * does not name the new leader.
+ */
 async function leaderOf(ask: SendClusterRequest): Promise<string | null> {
   const members = (await ask('list', {})) as readonly OpenZitiMember[]
   return members.find(({ leader }) => leader)?.id ?? null

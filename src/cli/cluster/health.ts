@@ -39,7 +39,8 @@ export interface ClusterHealth {
 
 /**
  * Prints the health of the whole cluster in the format of a monitoring plugin, and sets the exit
- * code. If the health cannot be determined, the state is UNKNOWN.
+ * code. If no controller reports its status, the state is CRITICAL; if the check is used wrongly or
+ * denied, UNKNOWN.
  */
 export async function showHealth(options: ClusterOptions): Promise<void> {
   const health = await observe(options).then(evaluateClusterHealth, unknownHealth)
@@ -112,7 +113,8 @@ export function evaluateClusterHealth({ statuses, faults, isOneView }: Observed)
   const leaders = new Set(statuses.flatMap(({ leaderId }) => leaderId ?? []))
   const led = statuses.filter(({ leaderId }) => leaderId !== null)
   const judged = bestInformed(led)
-  // One controller that sees a majority suffices: the leader may only just have lost its quorum.
+  // It is enough that one controller sees a majority. If the leader sees none, it may be cut off
+  // alone; the other controllers then elect a new leader.
   const hasMajority = led.some(({ failureTolerance }) => failureTolerance >= 0)
   const alarms = new Map(
     statuses.flatMap((status) => status.alarms.map((alarm) => [alarm.code, alarm] as const)),

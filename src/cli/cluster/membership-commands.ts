@@ -113,8 +113,8 @@ export interface InviteOptions extends ConnectionOptions {
 }
 
 /**
- * Prints only the ticket on stdout, or writes it to a file with mode 0600; messages for the user go
- * to stderr.
+ * Creates a join ticket, and prints it on stdout or writes it to a file with mode 0600. Without
+ * JSON output, stdout contains at most the ticket; messages for the user go to stderr.
  */
 export async function inviteController(options: InviteOptions): Promise<void> {
   const ask = openClusterConnection(options)

@@ -343,7 +343,7 @@ function withLayout(command: Command, config = '<config>'): Command {
 }
 
 /**
- * Adds the options that select the controller.
+ * Adds `--json` and the options that select the controller.
  * @param example words after `flotilla cluster`; undefined when the command adds its own examples.
  */
 function withAsked(command: Command, example?: string): Command {

@@ -40,7 +40,7 @@ const FILE_BYTES_MAX = 1024 * 1024
 /**
  * Recovers a cluster that has lost its majority, from the data folder on this host. With `inspect`
  * it only prints the contents of the folder.
- * @throws {CommandFailure} with nothing changed.
+ * @throws {CommandFailure} with nothing changed, unless a write to the data folder failed.
  */
 export async function recoverCluster(path: string, options: RecoverOptions): Promise<void> {
   const config = loadConfigOrFail(path)

@@ -11,8 +11,8 @@ export function clusterStatusText(clusterStatus: ClusterStatus): string {
   const lines = [
     `cluster ${clusterId}, generation ${generation}, seen from ${selfId}`,
     leaderId === null ? 'no leader: writes wait until one is elected' : `leader: ${leaderId}`,
-    // Without a leader, the line with the next risk is omitted: the number of voters that may fail
-    // then says nothing about writes.
+    // The line with the next risk is omitted if a majority is connected but has no leader: the
+    // number of voters that may fail then says nothing about writes.
     ...(leaderId === null && failureTolerance >= 0 ? [] : [nextRisk]),
     ...levelLines(status),
     ...alarms.map((alarm) => alarmLine(alarm, status)),

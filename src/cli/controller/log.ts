@@ -10,8 +10,8 @@ import { RotatingFile, type RotatingFileOptions } from '../../lib/runtime/rotati
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Writers for the log lines, audit lines and events of a controller. They share one output in their
- * order, unless log and audit lines go to a file.
+ * Writers for the log lines, audit lines and events of a controller. They share one output, which
+ * keeps the order of the lines, unless log and audit lines go to a file.
  */
 export interface ControllerLogWriters {
   readonly log: Logger
@@ -34,7 +34,8 @@ export function createControllerLog(
 ): ControllerLogWriters {
   const { path, ...bounds } = config.logFile
   const writer = new LineWriter(path === null ? openLineOutput() : openLogFile({ path, ...bounds }))
-  // Both share one writer, because two writers would mix parts of lines in the same output.
+  // On standard output, log lines and events share one writer, because two writers would mix parts
+  // of lines.
   const lines = path === null ? writer : new LineWriter(openLineOutput())
   process.on('exit', () => {
     writer.flushSync()

@@ -90,7 +90,7 @@ class ControllerRun {
   #serviceManager: ServiceManager | null = null
   /** Why the controller must discard its data folder; null: it may use the folder. */
   #doubt: string | null = null
-  /** Mesh addresses of the last known members. */
+  /** Mesh addresses for a request for re-admission: of seeds, and of members that were known. */
   #addresses: readonly string[]
 
   constructor(path: string, config: ControllerConfig, isJoining: () => boolean) {
@@ -186,7 +186,8 @@ class ControllerRun {
 
   /**
    * How a run ends when its data folder must no longer be used for voting. If other members exist,
-   * the controller rebuilds its data from them, as after the loss of its disk; otherwise null.
+   * the controller rebuilds its data from them, as after the loss of its disk.
+   * @returns null without other members, and for any other error.
    */
   #endOfLostVote(error: unknown): LifeEnd | null {
     if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null
@@ -282,7 +283,7 @@ class ControllerRun {
   }
 
   readonly #die = (error: unknown): never => {
-    // Prints one sentence for a failure that an operator can correct, and the stack for any other
+    // Logs one sentence for a failure that an operator can correct, and the stack for any other
     // error, which is a bug.
     const known = toOperatorFailure(error)
     const fields = known instanceof CommandFailure ? {} : { err: error }

@@ -18,8 +18,8 @@ export interface DebugBundleSubject {
 }
 
 /**
- * Facts about this program and this machine.
- * @param folder folder of the program's files.
+ * Facts about the installed program and this machine.
+ * @param folder folder on the file system whose free space is reported.
  */
 export function hostFacts(folder: string): unknown {
   const { bavail, blocks, bsize } = statfsSync(folder)

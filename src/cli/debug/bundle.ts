@@ -168,7 +168,7 @@ function bytesOf(value: unknown): Buffer {
 }
 
 const LISTED_MAX = 10_000
-/** Number of bytes that are read from the end of the log file. */
+/** Maximum bytes that are read from the end of the log file. */
 const LOG_TAIL_BYTES = 2 * 1024 * 1024
 
 /**

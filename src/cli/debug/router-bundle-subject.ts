@@ -51,7 +51,7 @@ function requireFile(path: string | undefined): string {
   return path
 }
 
-/** The name in the router's certificate, which is the router's id. */
+/** The router's id, which is the common name of its certificate; `router` if it cannot be read. */
 function nameIn(path: string): string {
   try {
     return parseCertificates(readTextFile(path))[0]?.commonName ?? 'router'

@@ -31,7 +31,7 @@ function headerOf(name: string, size: number, mtimeMs: number): Buffer {
   header.write('0000000\0', 116)
   header.write(octal(size), 124)
   header.write(octal(Math.floor(mtimeMs / 1000)), 136)
-  // The checksum is computed with blanks instead of the checksum.
+  // The checksum is computed over the header with blanks in place of the checksum.
   header.write('        ', 148)
   header.write('0', 156)
   header.write('ustar\x0000', 257, 'latin1')

@@ -64,7 +64,7 @@ interface Enrolled {
 }
 
 /**
- * Enrolls an identity with a token, and writes its credentials.
+ * Enrolls an identity with a token, and writes the files that the options name.
  * @param source file of the token, or `-`.
  * @throws {CommandFailure} one sentence.
  */

@@ -38,8 +38,8 @@ function addIdentity(identity: Command): void {
       'after',
       `
 Nothing is sent until the controller named by the token has presented the certificate that signed it. The key is created
-on this host, written before the token is used, and never leaves it; after an interruption, rerun the same command. SDKs
-of the API family read the identity file.
+on this host, written before the token is used, and never leaves it; after an interruption, rerun the same command.
+OpenZiti's SDKs read the identity file.
 
 Examples:
   flotilla identity enroll laptop.jwt --out laptop.json

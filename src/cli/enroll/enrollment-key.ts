@@ -6,7 +6,7 @@ import { generatePrivateKeyPem, type KeyKind } from '../../pki/authority/certifi
 import { readSecretFile, writeNewFile } from '../../pki/secret-file.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
-/** Suffix of the key file that exists until the identity file is written. */
+/** Suffix of the temporary key file, which exists until the enrollment is complete. */
 const ENROLLING_SUFFIX = '.enrolling'
 
 /**
@@ -40,8 +40,9 @@ export function loadOrCreateKeyFile(path: string, kind: KeyKind): EnrollmentKey 
 }
 
 /**
- * Uses or creates a temporary key file next to the future identity file; the caller deletes it once
- * the identity file is written.
+ * Uses or creates a temporary key file. The caller must delete it once the file with the final copy
+ * of the key is written.
+ * @param out path of that file; the temporary file is next to it.
  * @throws {EnrollmentFault} when the file already exists and belongs to another token, or to no
  * enrollment.
  */

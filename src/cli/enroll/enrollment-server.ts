@@ -197,8 +197,8 @@ export class EnrollmentServer {
   }
 
   /**
-   * Verifies the server with the CA certificates from the controller, as an SDK does.
-   * Also requires that the controller presents the same key as before.
+   * Sends the enrollment once. Verifies the server with the CA certificates from the controller, as
+   * an SDK does, and requires that the controller presents the same key as before.
    * @param isRepeated true if the request was sent before, so that it may have had an effect.
    */
   async #send(
@@ -290,8 +290,8 @@ function remedyOf({ method }: EnrollmentToken): string {
 }
 
 /**
- * @param remedy appended to the message when the response was lost, or an earlier one, because the
- * controller may have executed the request.
+ * @param remedy advice that the message contains if this request, or an earlier one with the same
+ * content, may have reached the controller, which may have executed it.
  */
 async function asked(
   origin: string,

@@ -17,11 +17,11 @@ export interface EnrollmentToken {
   readonly jwt: string
   /** `https://host:port` of the controller that created the token. */
   readonly origin: string
-  /** Id of the identity, or of the CA. */
+  /** ID of the identity, the router or the CA. */
   readonly subject: string
   /** Enrollment method: `ott`, `ottca`, `updb`, `ca`, or a method that is not for identities. */
   readonly method: string
-  /** The one-time token itself. */
+  /** The one-time token itself; for the method `ca`, only the ID of the CA. */
   readonly secret: string
   /** UTC ms; null for the token of a third-party CA, which does not expire. */
   readonly expiresAtMs: number | null

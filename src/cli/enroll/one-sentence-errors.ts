@@ -5,7 +5,8 @@ import { EnrollmentFault } from './enrollment-fault.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Converts errors in the token, certificate or key file to a failure with one sentence.
+ * Converts errors of an enrollment, and errors in certificate and key files, to a failure with one
+ * sentence.
  * @throws {CommandFailure}
  */
 export async function withOneSentenceErrors(enroll: () => Promise<void>): Promise<void> {

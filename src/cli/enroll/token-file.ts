@@ -10,7 +10,7 @@ const TOKEN_BYTES_MAX = 2 * JWT_CHARACTERS_MAX + 2
 
 /**
  * Reads an enrollment token from a file, or from standard input for `-`. The file may be readable
- * by others: a token is often sent by mail, and is worthless once it was used.
+ * by others: a token is often sent by mail, and a one-time token is worthless once it was used.
  * @throws {CommandFailure} exit 2 if the argument is a token instead of a file name.
  * @throws {EnrollmentFault}
  */

@@ -36,6 +36,8 @@ export interface EventsCommandOptions {
 }
 
 /**
+ * Prints events until the wanted number is printed. If a controller becomes unreachable, continues
+ * with the events of another one.
  * @throws {CommandFailure} exit 3 when the session has ended, or its identity may not see the
  * events; the failure of the last controller when none responds for a long time.
  */
@@ -159,7 +161,10 @@ class EventFollower {
     if (this.#left <= 0) this.#stop.abort()
   }
 
-  /** @throws {CommandFailure} when the stream ended because its session has ended. */
+  /**
+   * Renews the token if the stream ended with its session.
+   * @throws {CommandFailure} if the session cannot be renewed.
+   */
   async #judgeEnd(): Promise<void> {
     if (this.#closed.includes('session')) await this.#renew()
     this.#closed = ''

@@ -30,7 +30,7 @@ const ON_PAGE = 'log in with --browser or --device, or update flotilla'
 export interface CodeFlowCredentials {
   readonly method: LogInMethod
   readonly credential: Credential
-  /** Prompts for the TOTP code. */
+  /** Reads a TOTP code or a recovery code, from a file or from a prompt. */
   readonly code: () => Promise<string>
 }
 
@@ -72,7 +72,7 @@ function pageOf({ method }: LogInMethod): 'password' | 'cert' | 'ext-jwt' {
   return method === 'cert' || method === 'ext-jwt' ? method : 'password'
 }
 
-/** Checks that a TOTP code completes the log-in, and that the identity has enrolled TOTP. */
+/** Requires that only a TOTP code is missing, and that the identity has enrolled TOTP. */
 function requireCodeAlone(provider: OidcProviderClient, step: HttpsResponse): void {
   const queries = queriesIn(step)
   if (queries.length === 0) throw refusalOf(provider, step)

@@ -12,7 +12,10 @@ import {
   addOrReplaceContext,
 } from '../client/context-file.ts'
 
-/** Ends the session of a context and keeps the context. */
+/**
+ * Ends the session of a context if possible, removes its token in any case, and keeps the context.
+ * @throws {CommandFailure} exit 1 if the session could not be ended.
+ */
 export async function logOut(options: ContextOptions): Promise<void> {
   const { name, context } = findContext(readContexts(), options.context)
   const fault = await endSession(name, context)

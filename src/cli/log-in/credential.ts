@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
-import { type ClientTlsKey, parseClientTlsKey } from '../client/client-key.ts'
+import { type ClientTlsKey, readClientTlsKey } from '../client/client-key.ts'
 import type { NetworkContext, LogInMethod } from '../client/context-file.ts'
 import { promptHidden, promptLine, isInteractive } from '../terminal/prompt.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
@@ -78,7 +78,7 @@ export async function readLogInCredential(
       : { jwt: readSecretInput(jwtFile, 'the token') }
   switch (method.method) {
     case 'cert':
-      return { ...second, client: parseClientTlsKey(method.cert, method.key) }
+      return { ...second, client: readClientTlsKey(method.cert, method.key) }
     case 'ext-jwt':
       return { jwt: readSecretInput(method.jwtFile, 'the token') }
     case 'browser':

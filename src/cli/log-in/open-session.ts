@@ -12,7 +12,8 @@ import {
 /**
  * Logs in by OpenID Connect if the cluster announces it and offers it at the given addresses;
  * otherwise opens a session of the REST API.
- * @throws {CommandFailure}
+ * @throws {CommandFailure} also for a log-in with a browser or another device without OpenID
+ * Connect.
  */
 export async function openSession(opening: SessionOpeningOptions): Promise<LogInResult> {
   const byProvider = (await isOidcAnnounced(opening)) ? await openByProvider(opening) : null
@@ -32,9 +33,11 @@ async function isOidcAnnounced(opening: SessionOpeningOptions): Promise<boolean>
 }
 
 /**
- * Logs in through the first controller that responds, and retries while the cluster has no leader.
- * An interrupted log-in starts again at another controller, because a controller stores a log-in in
- * the cluster only when its code is redeemed.
+ * Logs in through the first controller that responds. If the controllers cannot accept a log-in at
+ * the moment, for example without a leader, tries again for `patienceMs`, unless the user has
+ * already logged in with a browser. A log-in that is interrupted by a lost connection starts again
+ * at another controller, because a controller stores a log-in in the cluster only when its code is
+ * redeemed.
  * @returns null as soon as a controller is not an OpenID provider at its address.
  */
 async function openByProvider(opening: SessionOpeningOptions): Promise<LogInResult | null> {

@@ -13,8 +13,8 @@ export const redirectListenerLimits = {
    */
   logInMs: 10 * 60_000,
   /**
-   * Maximum requests that do not belong to the log-in, for example from other programs on this
-   * host; after that, the log-in fails.
+   * Number of requests that do not belong to the log-in, for example from other programs on this
+   * host, at which the log-in fails.
    */
   strayRequestsMax: 100,
   /**
@@ -65,7 +65,7 @@ export class RedirectListener {
 
   /**
    * Waits for the redirect with this `state`.
-   * @throws {CommandFailure} when it does not arrive in time.
+   * @throws {CommandFailure} when it does not arrive in time, or after too many other requests.
    */
   wait(state: string, timeoutMs: number = redirectListenerLimits.logInMs): Promise<RedirectAnswer> {
     return new Promise((resolve, reject) => {
@@ -90,7 +90,7 @@ export class RedirectListener {
     })
   }
 
-  /** Waits until the last page has been sent, for at most one second. */
+  /** Stops listening, and waits until the last page has been sent, for at most one second. */
   async close(): Promise<void> {
     const closed = once(this.#server, 'close')
     this.#server.close()
@@ -140,10 +140,7 @@ const style =
   'color:light-dark(#1b2733,#e6ebf1)}main{width:min(26rem,86vw);padding:2rem;border-radius:.75rem;' +
   'background:light-dark(#fff,#19222c)}h1{font-size:1.25rem;margin:0 0 .75rem}p{margin:0;line-height:1.5}'
 
-/**
- * Page that the browser shows at the end of a log-in; its text asks the user to continue in the
- * terminal.
- */
+/** Page that a browser shows at the end of the log-in, or for a request that is not part of it. */
 function redirectPage({
   isLoggedIn,
   text,

@@ -8,7 +8,7 @@ export interface SessionOpeningOptions {
   readonly caPem: string | null
   readonly method: LogInMethod
   readonly credential: Credential
-  /** Prompts for the TOTP code. */
+  /** Reads a TOTP code or a recovery code, from a file or from a prompt. */
   readonly code: () => Promise<string>
 }
 
@@ -21,7 +21,7 @@ export interface LogInResult {
 }
 
 /**
- * A client for a log-in: without a token, or with that of a session that lacks second factors.
+ * A client for a log-in: without a token, or with that of a session that may lack second factors.
  */
 export function createLogInClient(
   { controllers, caPem, credential }: SessionOpeningOptions,

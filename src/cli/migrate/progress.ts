@@ -1,6 +1,6 @@
 import { printNote } from '../terminal/output.ts'
 
-/** Prints a progress line on stderr after each tenth of a large file. */
+/** Prints a progress line on stderr for each tenth of a file, if its reader reports progress. */
 export function createProgressPrinter(isSilent: boolean): (path: string, share: number) => void {
   const tenths = new Map<string, number>()
   return (path, share) => {

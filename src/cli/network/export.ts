@@ -15,8 +15,8 @@ export interface ExportOptions extends ContextOptions {
 const HEAD = '# A network; flotilla apply -f FILE applies it to another controller.\n'
 
 /**
- * Writes everything in the network that a network file can describe, as YAML or JSON; equal
- * networks yield equal files.
+ * Writes the objects that a network file can describe, as YAML or JSON, without those that need not
+ * be in a file (`isUsual`). Equal networks yield equal files.
  */
 export async function exportNetwork(options: ExportOptions): Promise<void> {
   const network = await readNetwork(openContextClient(options))

@@ -23,7 +23,8 @@ export interface LiveObject extends NetworkObject {
   /** True if the object cannot be deleted, because it is built in or is part of another object. */
   readonly isKept: boolean
   /**
-   * True if every network has this object with the same fields, so that a file need not contain it.
+   * True if a file need not contain the object: every network has it with the same fields, or it is
+   * the unchanged identity of a router.
    */
   readonly isUsual: boolean
 }
@@ -33,7 +34,7 @@ export interface LiveNetwork {
   readonly objects: readonly LiveObject[]
   /** The ID of the record with this kind and name; undefined when no such record exists. */
   idOf(kind: string, name: string): string | undefined
-  /** Names of all records of a kind. */
+  /** Names of all records of a kind, and of the kinds that share its table. */
   namesOf(kind: string): readonly string[]
 }
 

@@ -21,8 +21,8 @@ export function networkFileFields(kind: RecordKind): readonly KindField[] {
   return kind.fields.filter(({ settable, isSecret, isShown, field, name }) => {
     if (settable === 'never' || isSecret) return false
     if (name === kind.idFrom) return true
-    // True for a field that sets a value at creation, while a read returns another value under the
-    // same name.
+    // True for a field that can be set only at creation and that responses compute: unless it is
+    // computed from a stored field, a read returns another value under the same name.
     const isWish =
       field?.computed !== null && field?.computed !== undefined && settable === 'create'
     return isShown && (!isWish || field.computed?.from === 'field')

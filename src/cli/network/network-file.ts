@@ -157,7 +157,7 @@ export class NetworkFileReader {
     this.take(section, fields, tree.line, lines)
   }
 
-  /** Checks one object without regard to other objects. */
+  /** Checks one object without regard to other objects, and adds the object or a fault. */
   take(
     section: NetworkSection,
     fields: JsonObject,

@@ -17,7 +17,7 @@ import { type LiveNetwork, seededConfigTypeFields } from './live-network.ts'
 import { fileFieldName, networkFileFields } from './network-file-fields.ts'
 import { allSections, identityExtraFields, type NetworkSection } from './sections.ts'
 
-/** Contents of an export from OpenZiti, and the fields in it that Flotilla does not have. */
+/** Contents of an export from OpenZiti, and notes about what an import omits. */
 interface OpenZitiExport extends NetworkFile {
   /** Sentences for the user who imports the file. */
   readonly notes: readonly string[]
@@ -122,7 +122,7 @@ class OpenZitiExportReader {
   }
 
   /**
-   * Checks the fields that determine which identities may log in; no schema describes these fields.
+   * Checks a field of an identity that no schema describes, such as one that disables the identity.
    */
   #judgeExtra({ kind }: NetworkSection, item: JsonObject, key: string, line: number): void {
     const extra =
@@ -184,7 +184,8 @@ function fileKey({ kind }: NetworkSection, key: string): string {
 }
 
 /**
- * The reason why an import omits an object, for example its kind; null if the import contains it.
+ * Description of an object that an import omits, for the note "skipped 2 …"; null if the import
+ * contains the object.
  */
 function leftOut(section: NetworkSection, item: JsonObject): string | null {
   const { name, isDefaultAdmin, semantic, identityRoles, edgeRouterRoles } = item
@@ -210,7 +211,6 @@ function leftOut(section: NetworkSection, item: JsonObject): string | null {
 /**
  * Completes objects of an OpenZiti export: fields that the export does not contain keep their
  * values in this network.
- * @returns the objects with the fields that the network already has.
  */
 export function fillFromCurrentNetwork(
   objects: readonly NetworkFileObject[],

@@ -216,7 +216,7 @@ class Planner {
       const { section, fields } = step.wanted
       const key = nameKey(section.kind.id, String(fields['name']))
       if (step.verb !== 'update' && section.kind.hasName) made.set(key, step)
-      // The step also creates the identity of the router.
+      // The step may also create the identity of the router.
       if (section.kind.id === 'edgeRouter')
         routers.set(nameKey('identity', String(fields['name'])), step)
     }

@@ -63,8 +63,7 @@ export function toPreviewChanges(steps: readonly NetworkStep[], live: LiveNetwor
 }
 
 /**
- * The body with which the preview creates a record. An identity without a type becomes a Device,
- * because only a router can create an identity of type Router.
+ * The body with which the preview creates a record. An identity without a type becomes a Device.
  */
 function createdAs({ id }: RecordKind, body: JsonObject): JsonObject {
   return id === 'identity' && body['type'] === undefined ? { ...body, type: 'Device' } : body

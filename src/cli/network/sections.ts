@@ -84,7 +84,7 @@ export function allSections(): readonly NetworkSection[] {
   return made
 }
 
-/** Identity fields that the API reads or writes separately from the identity record. */
+/** Identity fields of a network file that the API does not accept in the body of an identity. */
 export const identityExtraFields = ['isDefaultAdmin', ...disabledFields] as const
 
 /** One object in a network: its fields as in the file, with references by name. */

@@ -5,8 +5,9 @@ import type { NetworkSection } from './sections.ts'
 import { disabledFields } from './disabled-state.ts'
 
 /**
- * Fields that a network computes, or receives from devices and routers, so that an import need not
- * contain them. Every other field that an import cannot contain is lost.
+ * Fields that are not lost although an import does not copy them: a network computes them or
+ * receives them from devices and routers, or the import carries their content over in another way.
+ * Every other field that an import cannot contain is lost.
  */
 const regained: Readonly<Record<string, readonly string[]>> = {
   externalJwtSigner: ['commonName', 'fingerprint', 'notBefore', 'notAfter'],

@@ -14,7 +14,7 @@ export const onboardingLimits = {
   faultsMax: 100,
 } as const
 
-/** An identity in one line of the file; references to other records are still names. */
+/** An identity in one line of the file; references to other records are names or ids as given. */
 export interface IdentityLine {
   readonly line: number
   readonly name: string

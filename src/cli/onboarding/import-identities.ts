@@ -92,7 +92,10 @@ function requireNoFaults(path: string, faults: readonly CsvFault[]): void {
   throw usageFailure(`nothing was changed\n${lines.join('\n')}`)
 }
 
-/** Replaces the names of other records with ids. The same fields are not requested twice. */
+/**
+ * Replaces the names of other records with ids. A line whose other fields equal those of a faulty
+ * line gets the same fault without a request.
+ */
 async function resolvedLines(
   path: string,
   client: ApiClient,

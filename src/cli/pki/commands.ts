@@ -53,12 +53,12 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const INSTALL_TIMEOUT_MS = 30_000
 
 /**
- * Validity of a certificate that the root key signs, in days. It is short, because the controller
- * renews the certificate as soon as it runs.
+ * Validity of a controller certificate that is renewed with the root key, in days. It is short,
+ * because the controller renews the certificate as soon as it runs.
  */
 const ROOT_SIGNED_DAYS = 7
 
-/** Options of commands to which any controller may respond. */
+/** Options of commands that can also be sent to a controller on another host. */
 type AskedOptions = ConnectionOptions & { readonly json?: boolean }
 
 interface PkiOptions {
@@ -310,8 +310,6 @@ export async function issueExternalCertificate(
   },
 ): Promise<void> {
   const keyPath = options.key ?? `${options.out}.key`
-  // Writes a new key only after the certificate was issued, so that invalid options leave no key
-  // file behind.
   const privateKeyPem = await withOneLineErrors(() =>
     existsSync(keyPath) ? readSecretFile(keyPath).text : generatePrivateKeyPem(),
   )
@@ -325,6 +323,8 @@ export async function issueExternalCertificate(
     days: options.days,
   })) as { readonly certificatePem: string; readonly notAfterMs: number }
   await withOneLineErrors(() => {
+    // Writes a new key only after the certificate was issued, so that invalid options leave no key
+    // file behind.
     if (!existsSync(keyPath)) writeSecretFile(keyPath, privateKeyPem)
     writePublicFile(options.out, answer.certificatePem)
   })

@@ -73,8 +73,8 @@ export function finishClusterCreation(plan: QuickstartPlan, password: string): v
 }
 
 /**
- * Removes the first controller's admin.json, which is left over if an earlier run was killed
- * between writing DIR/admin.json and removing this file.
+ * Removes the first controller's admin.json, which DIR/admin.json replaces. A run that is killed
+ * right after it has written DIR/admin.json leaves the other file behind.
  */
 export function removeFirstAdminFile({ controllers: [first] }: QuickstartPlan): void {
   if (first !== undefined) rmSync(join(first.folder, ADMIN_FILE_NAME), { force: true })

@@ -77,8 +77,8 @@ interface OnlineRouter {
 }
 
 /**
- * The first and the last router of the quickstart, when both are online; they may be the same
- * router.
+ * The first and the last router of the quickstart, once all of its routers are online. They may be
+ * the same router.
  */
 async function bothOnline(
   admin: DemoRecords,
@@ -149,7 +149,7 @@ class DemoRecords {
     })
   }
 
-  /** Deletes the service with its terminators, and restores the router's setting. */
+  /** Deletes the service with its policies and terminators, and restores the router's setting. */
   async remove(): Promise<void> {
     const kinds = ['service-policies', 'service-edge-router-policies', 'services']
     for (const kind of kinds) {

@@ -113,10 +113,10 @@ export class QuickstartProcesses {
     for (const one of this.#watched) {
       keepLogShort(one.plan.logPath)
       const before = one.pid
-      const now = livePid(one)
       // The process that holds the data folder counts as the controller. If a quickstart was killed
       // after it started a controller and before it wrote the pid file, this quickstart finds the
       // controller only when it holds its data folder.
+      const now = livePid(one)
       if (before !== null && now === null) this.#end(one, howEnded(one))
       if (now !== null && now !== before) {
         one.pid = now

@@ -57,7 +57,8 @@ export async function runQuickstart(options: {
   readonly routers: number
 }): Promise<void> {
   const plan = planQuickstart(options.dir, options.nodes, options.port, options.routers)
-  // All created files, including the logs of the controllers, are readable only by their owner.
+  // Files created here, such as the logs of the controllers, are readable only by their owner,
+  // unless they are meant to be public.
   process.umask(0o077)
   const signals = new StopSignals()
   makeFolder(plan.dir, 0o700)
@@ -394,8 +395,8 @@ function logTailOf(path: string): string {
 }
 
 /**
- * Message about a controller or router that has exited. It suggests to start the process again,
- * unless the controller was removed from the cluster and would exit again.
+ * Message about a controller or router that has exited. It suggests starting the process again,
+ * unless the process is a controller that was removed from the cluster and would exit again.
  */
 export async function processExitMessage(
   { id, program: kind, dataFolder, logPath, configPath }: ProcessPlan,

@@ -92,8 +92,8 @@ async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
   const made = { name, roleAttributes: [ROUTER_ROLE] }
   const [found] = (await ask('GET', `?filter=${filter}`)) as readonly Row[]
   const id = String((found ?? ((await ask('POST', '', made)) as Row))['id'])
-  // The router exists, so it needs a new token: it has lost its files after an enrollment, or its
-  // token may have expired.
+  // A router that exists already needs a new token: it has lost its files after an enrollment, or
+  // its token may have expired.
   if (found !== undefined) await ask('POST', `/${id}/re-enroll`, {})
   const { enrollmentJwt } = (await ask('GET', `/${id}`)) as Row
   if (typeof enrollmentJwt === 'string') return enrollmentJwt

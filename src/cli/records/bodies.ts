@@ -23,7 +23,8 @@ export interface ChangeArguments {
 }
 
 /**
- * The request body from `field=value` words and a file; references in it are still names.
+ * The request body from `field=value` words and a file. References in it are names or ids, as the
+ * user gave them.
  * @throws {CommandFailure} exit 2 with one sentence.
  */
 export function bodyFromArguments(

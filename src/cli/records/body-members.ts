@@ -6,7 +6,7 @@ import { defaultValues } from './fields.ts'
 import type { RecordKind } from './kinds.ts'
 import { memberSchema } from './values.ts'
 
-/** The first member that no schema defines; null when there is none. */
+/** The first member of the tree that the schema does not define; null when there is none. */
 export function findUnknownMember(
   schema: JsonObject,
   tree: YamlTree,

@@ -41,7 +41,7 @@ interface Explained {
   readonly settable: KindField['settable']
 }
 
-/** Prints the fields of a kind, including those of nested objects. */
+/** Prints the fields of a kind, and the members of those objects that a request can set. */
 export function explainKind(word: string, { json }: { readonly json?: boolean }): void {
   const kind = findKind(word)
   const fields = kind.fields.flatMap((field) => explained(kind, field))

@@ -118,7 +118,10 @@ export function readOnlyFields(schema: JsonObject): readonly KindField[] {
     .map(([name, member]) => readOnly(name, member))
 }
 
-/** Columns that every record has in addition to the fields of its kind. */
+/**
+ * Columns in addition to the fields of a kind. Records of all kinds have them, except that links
+ * have only an ID.
+ */
 export const baseColumns: readonly KindField[] = ['id', 'createdAt', 'updatedAt'].map((name) =>
   readOnly(name, { type: 'string' }),
 )

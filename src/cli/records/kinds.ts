@@ -79,7 +79,7 @@ const columnsOfKinds: Readonly<Record<string, readonly string[]>> = {
 
 const managed = { api: MANAGEMENT_API_PATH, isOfEachController: false, columns: null } as const
 
-/** Path prefix of writes, for kinds whose reads have another prefix. */
+/** Last part of the path of updates and deletions, for kinds whose reads have another path. */
 const writtenBelow: Readonly<Record<string, string>> = { controllerSetting: '/effective' }
 
 let made: readonly RecordKind[] | null = null
@@ -172,7 +172,7 @@ function initials(name: string): string | null {
   return words.length === 1 ? null : words.map((word) => word[0] ?? '').join('')
 }
 
-/** @throws {CommandFailure} exit 2; the message suggests the kind that the user probably meant. */
+/** @throws {CommandFailure} exit 2; the message suggests a kind with a similar name, if any. */
 export function findKind(word: string): RecordKind {
   const folded = fold(word)
   const found = allKinds().find((kind) => kindSynonyms(kind).some((one) => fold(one) === folded))
@@ -229,7 +229,7 @@ export function kindNameInWords(name: string): string {
   return name.replaceAll('-', ' ')
 }
 
-/** @throws {CommandFailure} exit 2; the message suggests the field that the user probably meant. */
+/** @throws {CommandFailure} exit 2; the message suggests a field with a similar name, if any. */
 export function findField(kind: RecordKind, word: string): KindField {
   const found =
     kind.fields.find(({ name }) => name === word) ??

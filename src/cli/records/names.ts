@@ -19,7 +19,7 @@ import {
 const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100
 
-/** Finds records by name, and remembers the ids and names that it has found. */
+/** Finds records by name or id. */
 export class RecordNameResolver {
   readonly #client: ApiClient
   readonly #ids = new Map<string, string>()
@@ -29,7 +29,7 @@ export class RecordNameResolver {
     this.#client = client
   }
 
-  /** Registers a record that will be created later, so that its name can already be used. */
+  /** Registers a record that does not exist yet, so that its name can already be used. */
   know(kind: RecordKind, word: string, id: string): void {
     this.#ids.set(`${kind.id} ${word}`, id)
   }
@@ -188,7 +188,7 @@ export async function sendKindRequest<T>(
   throw refusal
 }
 
-/** Text about a reference, for help and error messages. */
+/** The values that a reference accepts, as text for `flotilla explain`. */
 export function describeReference({ to, shape }: ReferenceShape): string {
   const kind = kindById(to)
   switch (shape) {

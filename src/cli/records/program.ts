@@ -9,7 +9,7 @@ import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 const KIND = 'kind of record; flotilla kinds lists them'
 const outputs = ['table', 'json', 'yaml', 'name'] as const
 
-/** The commands that work on every kind of record. Their code is loaded when one of them runs. */
+/** The commands for records. Their code is loaded when one of them runs. */
 export function addRecordCommands(program: Command): void {
   addReads(program)
   addCreate(program)

@@ -31,7 +31,10 @@ export interface ReEnrollOptions extends ContextOptions {
   readonly yes?: boolean
 }
 
-/** Validity of a new token of an identity, which the API does not choose; as in the console. */
+/**
+ * Validity of a new token for an identity. The API requires a time from the caller; the console
+ * uses the same validity.
+ */
 const IDENTITY_TOKEN_MS = 24 * 60 * 60 * 1000
 
 /** A record that can be re-enrolled, and how to do it. */

@@ -76,8 +76,8 @@ const syntax: Readonly<Record<string, string>> = {
 }
 
 /**
- * Adds the filter syntax to an error, because the API's message only quotes the text that it could
- * not parse.
+ * Adds an example of the syntax to the error for an invalid filter or sort order, because the API's
+ * message contains none.
  */
 function withSyntax(error: unknown, plural: string): unknown {
   if (!(error instanceof ApiRefusal)) return error

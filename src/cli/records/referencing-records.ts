@@ -54,7 +54,8 @@ async function rowsWith(
     if (error.code === 'UNAUTHORIZED') return { rows: [], total: 0 }
     if (error.code !== 'INVALID_FILTER') throw error
   }
-  // The API has no such filter for routers, so all routers are read; a network has few of them.
+  // The API has no such filter for routers. All routers are read instead: a network has few of
+  // them.
   const { rows } = await readRows(client, kind, {}, ROWS_MAX)
   const holding = rows.filter((row) => [row[field]].flat().includes(id))
   return { rows: holding, total: holding.length }

@@ -19,7 +19,7 @@ const TEXT_CHARACTERS_MAX = 4096
 /**
  * Prints records of one kind.
  * @param shown the columns of the table, or the members in JSON and YAML; undefined: the default
- * columns of the kind, or all members.
+ * columns of the kind, all members in JSON, and all members except `_links` in YAML.
  */
 export async function printRows(
   kind: RecordKind,
@@ -55,7 +55,7 @@ function printNames(names: readonly string[]): void {
   printNote(`flotilla: pass ${optionLike} to other commands after the word --`)
 }
 
-/** Prints one record in a readable form. */
+/** Prints all members of one record as JSON or, without `_links`, as YAML; or only its name. */
 export function printRow(
   kind: RecordKind,
   row: ApiRecordRow,

@@ -179,8 +179,9 @@ async function wholeValues(
 }
 
 /**
- * Deletes records after a confirmation. If the API refuses a deletion, the records that were
- * deleted before stay deleted; without JSON output, the command has printed a line for each.
+ * Deletes records, after a confirmation unless the options make it unnecessary. If the API refuses
+ * a deletion, the records that were deleted before stay deleted; without JSON output, the command
+ * has printed a line for each.
  */
 export async function deleteRecords(
   word: string,
@@ -287,7 +288,7 @@ function labelOf(kind: RecordKind, { name }: JsonObject): string {
 }
 
 /**
- * Sends a request. Adds the attempted action to the message of an error, and prints warnings and
+ * Sends a request. Adds the attempted action to the message of a refusal, and prints warnings and
  * ignored fields from the response.
  */
 export async function sendRecordWrite(

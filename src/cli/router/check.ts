@@ -17,7 +17,10 @@ export interface CheckRouterOptions {
   readonly json?: boolean
 }
 
-/** @throws {CommandFailure} exit 2, after printing one line for each fault. */
+/**
+ * Loads a router configuration, and prints its warnings.
+ * @throws {CommandFailure} exit 2, after printing one line for each fault.
+ */
 export function loadCheckedRouterConfig(path: string): CheckedRouterConfig {
   const loaded = loadRouterConfig(path, process.env)
   for (const warning of loaded.warnings) {

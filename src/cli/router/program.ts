@@ -26,8 +26,9 @@ export function addRouterCommands(program: Command): void {
     .addHelpText(
       'after',
       `
-Exit code 2 lists every fault with its line, the value found and the values allowed. Exit code 1 names a port that the
-router cannot open on this host, or says that it knows no controller. With --config-only, this host is not looked at.
+Exit code 2 lists every fault with its line, the value found and the values allowed. Exit code 1 names each fault of this
+host: a port that the router cannot open, a key or certificate that it cannot use, or that it knows no controller. With
+--config-only, the command does not check this host.
 
 Files of OpenZiti may contain keys that have no effect here, so an unknown key is only a warning. A misspelled section is
 an unknown key, too: read the warnings, or let --strict refuse them (exit code 2).

@@ -23,7 +23,7 @@ export interface ResetRouterOptions {
 interface ResetResult {
   /** The endpoints file; null: the router has none, so it had learned nothing. */
   readonly file: string | null
-  /** Path of the kept copy. */
+  /** Path of the kept copy of the endpoints file; null if there was no file. */
   readonly copy: string | null
   /** IDs of the controllers that the router had learned, sorted. */
   readonly forgotten: readonly string[]

@@ -8,8 +8,8 @@ export function toBackupFailure(path: string, error: unknown): unknown {
 }
 
 /**
- * Runs a step, and adds the file name to the message of a failure.
- * @throws {CommandFailure} exit 1.
+ * Runs a step. If the backup or its file has a fault, names the file in the message.
+ * @throws {CommandFailure} exit 1 for such a fault, and for other errors of the file system.
  */
 export async function prefixErrorsWithFile<T>(path: string, step: () => Promise<T>): Promise<T> {
   try {

@@ -152,7 +152,8 @@ interface Restoring {
 
 /**
  * Sends the content to the controllers, which store it without using it, and then activates it with
- * one last step. If a step fails, the stored content is discarded.
+ * one last step. If a step fails, the stored content is discarded, unless the outcome of the last
+ * step is unknown.
  */
 async function carryOut(restoring: Restoring): Promise<RestoreProgress> {
   const id = newShortId()

@@ -198,7 +198,7 @@ function printResult(result: RestoreResult, manifest: BackupManifest): void {
   )
   printLine('keep the controllers of the old cluster stopped; other controllers join with tickets')
   printLine(`start it with: ${startCommand('controller', config)}`)
-  // Routers of a migrated network belong to OpenZiti and remember no keys.
+  // A migrated network has OpenZiti routers, which remember no keys of controllers.
   if (manifest.generation === MIGRATED_GENERATION) return
   const refused = isIdentityKept
     ? 'controllers that join with a new key'

@@ -33,14 +33,16 @@ export interface RestoredCredentials {
   readonly isKept: boolean
   /** @throws {CommandFailure} when the authority in the backup can no longer sign. */
   leaf(issuing: CertificateWithKey): Promise<CertificateWithKey>
-  /** Writes the files that are missing. */
+  /** Writes the files; does nothing if `isKept`. */
   write(leaf: CertificateWithKey): void
 }
 
 /**
- * Uses the old controller's files if they exist and match the backup, because clients verify unused
- * enrollment tokens with the old controller's key. Otherwise creates new files.
- * @throws {CommandFailure} exit 1, before anything is written.
+ * Uses the old controller's files if all of them exist, because clients verify unused enrollment
+ * tokens with the old controller's key. Otherwise creates new files, and overwrites only those of
+ * an interrupted restore.
+ * @throws {CommandFailure} exit 1, before anything is written, if the existing files do not match
+ * the backup or may not be overwritten.
  */
 export function prepareRestoredCredentials(
   planned: PlannedConfig,

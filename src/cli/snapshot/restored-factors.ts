@@ -7,7 +7,7 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { FactorSecrets } from '../../pki/secrets/factor-secrets.ts'
 import { sendToAdminSocket } from '../client/admin-socket.ts'
 
-/** Number of second factors in one request, because the size of a request is limited. */
+/** Maximum second factors in one request, because the size of a request is limited. */
 const BATCH = 16
 const FACTORS_PATH = '/fabric/v1/cluster/restore/factors'
 

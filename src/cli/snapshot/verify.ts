@@ -36,8 +36,8 @@ export function readBackupKey(path: string | undefined): string | null {
 }
 
 /**
- * Requires that the checksum of the backup is the noted one. Also accepts the checksum at the end
- * of the file, which releases before 0.3.0 printed.
+ * Requires that the backup has the wanted checksum. Also accepts the checksum at the end of the
+ * file, which releases before 0.3.0 printed.
  * @throws {CommandFailure} exit 1.
  */
 export function requireSha256(

@@ -2,8 +2,8 @@
 let isWatched = false
 
 /**
- * Stops the program as SIGTERM does when the process that reads its output ends first, as with `|
- * head`: a command that prints exits immediately, and a command that runs controllers stops them
+ * Sends SIGTERM to this process if the process that reads its standard output ends first, as with
+ * `| head`: a command that prints exits immediately, and a command that runs until a signal stops
  * gracefully. Without this, Node.js would print a stack trace.
  */
 export function stopOnBrokenPipe(): void {

@@ -11,8 +11,8 @@ interface Check {
 const NAME_COLUMNS = 14
 
 /**
- * Collects the results of checks. Prints a line for each when it is known; a silent list leaves it
- * to the caller to print all of them as JSON.
+ * Collects the results of checks, and prints a line for each result. A silent list prints nothing:
+ * the caller prints all results as JSON.
  */
 export class CheckList {
   readonly checks: Check[] = []
@@ -27,7 +27,7 @@ export class CheckList {
   }
 
   /**
-   * Prints a problem that does not end the list of checks.
+   * Adds a problem that does not end the list of checks.
    * @param detail a sentence with the remedy.
    */
   warn(check: string, detail: string): void {
@@ -35,7 +35,7 @@ export class CheckList {
   }
 
   /**
-   * Prints a failed check and ends the list.
+   * Adds a failed check and ends the list.
    * @param sentence the fault and its remedy.
    * @throws {CommandFailure} exit 1 with the sentence, always.
    */
@@ -45,8 +45,8 @@ export class CheckList {
   }
 
   /**
-   * Prints a failed check and does not end the list; the caller prints the sentences of all failed
-   * checks at the end.
+   * Adds a failed check and does not end the list. At the end, the caller must report the sentences
+   * of all failed checks, which are in `faults`.
    */
   failed(check: string, sentence: string): void {
     this.#print({ check, result: 'failed', detail: sentence })

@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline/promises'
 
 /**
- * Prompts on the terminal for the exact text.
- * @returns the text that the user typed.
+ * Prompts the user to type the exact text.
+ * @returns the typed text, which the caller must compare with the wanted one.
  */
 export async function promptExactText(wanted: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })

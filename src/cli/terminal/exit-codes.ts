@@ -18,14 +18,14 @@ import type { ProblemCode } from '../../lib/problems.ts'
 interface ExitCode {
   readonly code: number
   readonly meaning: string
-  /**
-   * `error.code` with -o json, for an error that comes neither from a controller nor from the
-   * operating system.
-   */
+  /** `error.code` with -o json, if no error in the chain of causes has an error code. */
   readonly errorCode: string
 }
 
-/** Every exit code of the program. A test prints the table into docs/reference/cli.md. */
+/**
+ * The exit codes of the program; only `cluster health` has the exit codes of a monitoring plugin. A
+ * test prints the table into docs/reference/cli.md.
+ */
 export const exitCodes = [
   { code: EXIT_SUCCESS, meaning: 'done', errorCode: '' },
   { code: EXIT_FAILED, meaning: 'another failure; stderr gives the reason', errorCode: 'FAILED' },
@@ -79,7 +79,8 @@ interface FailureCause {
 
 /**
  * The exit code and error code of the first error in the chain of causes that has an error code;
- * the chain begins with the failure itself. An exit code of the failure other than 1 is kept.
+ * the chain begins with the failure itself. An exit code of the failure other than 1 is kept. If no
+ * error has an error code: the exit code of the failure, and the error code that belongs to it.
  */
 export function findFailureCause(failure: CommandFailure): FailureCause {
   const { exitCode } = failure

@@ -5,13 +5,16 @@ import type { Random } from '../../lib/random.ts'
 import { LineWriter, openLineOutput } from './line-writer.ts'
 import { createStdoutSink, createJsonLogger } from './log-lines.ts'
 
-/** Random numbers from the system, for code whose tests need not reproduce the numbers. */
+/** Random numbers of `Math.random`; tests pass reproducible numbers instead. */
 export const systemRandom: Random = {
   next: () => Math.random(),
   integer: (min, max) => min + Math.floor(Math.random() * (max - min + 1)),
 }
 
-/** The log of a program that runs in the foreground: JSON lines on standard output. */
+/**
+ * The log of a program that runs in the foreground: readable lines if standard output is a
+ * terminal, otherwise JSON lines.
+ */
 export function createProgramLog(level: string): Logger {
   const writer = new LineWriter(openLineOutput())
   process.on('exit', () => writer.flushSync())

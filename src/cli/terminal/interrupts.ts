@@ -3,8 +3,8 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Delays ^C and similar signals until the command calls `check`, so that it can undo its work
- * first.
+ * Delays ^C and similar signals until the command calls `check`, so that the command can undo its
+ * work before it ends.
  */
 export interface Interrupts {
   /** @throws {CommandFailure} if a signal has arrived. */

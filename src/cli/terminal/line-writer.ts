@@ -2,9 +2,9 @@ import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 
 /** Limits of buffered text, in characters. */
 export const lineBufferLimits = {
-  /** Above this number of buffered characters, audit lines are dropped. */
+  /** From this number of buffered characters on, audit lines are dropped. */
   crowdedCharacters: 1024 * 1024,
-  /** Above this number of buffered characters, all lines are dropped. */
+  /** Maximum buffered characters; a line that would exceed this number is dropped. */
   waitingCharactersMax: 4 * 1024 * 1024,
   /** Maximum characters that are written in one turn of the event loop. */
   chunkCharactersMax: 64 * 1024,
@@ -130,8 +130,9 @@ export class LineWriter {
   }
 
   /**
-   * Counts lost lines. If the disk is full or the process that reads the output has ended, lines
-   * are lost and the program continues.
+   * Counts the lines that a finished write has lost, and continues with the buffered lines. If the
+   * disk is full or the process that reads the output has ended, lines are lost and the program
+   * continues.
    */
   #onDone(lostLines: number): void {
     this.#rest = null
@@ -166,8 +167,8 @@ export class LineWriter {
 const NEWLINE = 10
 
 /**
- * Counts newlines. The result is the number of lines, because each ends with a newline; of an
- * incomplete first line, only the end is counted here.
+ * Counts newlines. The result is the number of lines, because each line ends with a newline. A
+ * first line whose beginning was already written counts as well.
  */
 function linesIn(bytes: Buffer): number {
   let lines = 0

@@ -25,12 +25,12 @@ export function createJsonLogger(sink: LineSink, { level, base }: LogLinesOption
   return pino({ base, timestamp: stdTimeFunctions.isoTime, level, formatters }, escaped)
 }
 
-/** Writes readable lines if stdout is a terminal, and JSON lines otherwise. */
+/** A sink that converts JSON lines to readable lines if stdout is a terminal. */
 export function createStdoutSink(sink: LineSink): LineSink {
   return isatty(1) ? new HumanReadableLines(sink, wantsColor(process.env)) : sink
 }
 
-/** False if NO_COLOR is set (https://no-color.org), and on terminals without colors. */
+/** False if NO_COLOR is not empty (https://no-color.org), and if TERM is `dumb`. */
 export function wantsColor(env: NodeJS.ProcessEnv): boolean {
   return (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 }
@@ -89,7 +89,10 @@ function valueText(value: unknown): string {
   return printableLine(JSON.stringify(value))
 }
 
-/** The stack of the error as indented lines; only the message if there is no stack. */
+/**
+ * The stack of the error as indented lines; only the message if there is no stack, and the value as
+ * JSON if there is no message either.
+ */
 function errorText(error: unknown): string {
   const { stack, message } = (error ?? {}) as {
     readonly stack?: unknown

@@ -24,7 +24,7 @@ export function makeFolder(path: string, mode = 0o777): void {
 }
 
 /**
- * Refuses a target file that exists, or whose folder does not exist, before anything is read.
+ * Refuses a target file that exists, or whose folder does not exist.
  * @throws {CommandFailure} exit 1.
  */
 export async function refuseExistingFile(path: string): Promise<void> {

@@ -6,11 +6,12 @@ import { startListening } from '../../lib/runtime/listening.ts'
 type LockedProgram = 'quickstart' | 'router'
 
 /**
- * Acquires a lock for a path: an abstract Unix socket whose name contains the real path. The kernel
- * gives the socket to one process of a user and releases it when the process ends for any reason,
- * so no stale lock remains.
- * @returns the lock, which does not keep the process alive. Rejects when another process holds the
- * lock.
+ * Acquires a lock for a path: an abstract Unix socket whose name contains the user ID and a hash of
+ * the path. The kernel gives the socket to one process of the user and releases it when the process
+ * ends for any reason, so no stale lock remains.
+ * @param path real path, without symbolic links.
+ * @returns the lock, which does not keep the process alive. Rejects when another process of the
+ * user holds the lock.
  */
 export async function acquirePathLock(program: LockedProgram, path: string): Promise<Server> {
   const server = createServer((socket) => socket.destroy())

@@ -41,7 +41,8 @@ export async function promptLine(
 }
 
 /**
- * Prompts like {@link promptLine}, but does not show what the user types.
+ * Prompts without showing what the user types.
+ * @returns the typed line, including surrounding white space.
  * @throws {CommandFailure} exit 1 at ^C or ^D.
  */
 export async function promptHidden(question: string, terminal: Terminal = here): Promise<string> {

@@ -2,7 +2,8 @@ import { printNote } from './output.ts'
 
 /**
  * Warning for a host name of this host that a command advertises because `--advertise` is missing.
- * @returns null if the name has a domain, so that other hosts usually resolve it.
+ * @returns null for a name with a domain, which other hosts usually resolve, for an IP address, and
+ * for `localhost`.
  */
 export function shortHostNameWarning(name: string): string | null {
   if (name.includes('.') || name.includes(':') || name === 'localhost') return null
@@ -10,8 +11,8 @@ export function shortHostNameWarning(name: string): string | null {
 }
 
 /**
- * Prints a warning on stderr. A command prints it once it has succeeded: with `--json`, the stderr
- * of a failed command contains only the error.
+ * Prints a warning on stderr. A command must call this only after it has succeeded: with `--json`,
+ * the stderr of a failed command contains only the error.
  */
 export function printWarning(warning: string | null): void {
   if (warning !== null) printNote(`flotilla: warning: ${warning}`)

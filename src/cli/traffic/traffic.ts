@@ -149,7 +149,7 @@ function periodTable(span: Span): string {
   return formatTable(['from', ...titles], [...rows, ['total', ...cellsOf(span.totals)]])
 }
 
-/** A faulty server may send a number that is not a valid time. */
+/** The time as text; `-` for a number that is not a valid time, which a faulty server may send. */
 function timeText(ms: number): string {
   const at = new Date(ms)
   return Number.isNaN(at.getTime()) ? '-' : at.toISOString()
