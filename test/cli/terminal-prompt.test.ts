@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 
-import { promptHidden, promptLine } from '../../src/cli/terminal/prompt.ts'
+import { promptExactText, promptHidden, promptLine } from '../../src/cli/terminal/prompt.ts'
 
 function terminal() {
   const modes: boolean[] = []
@@ -37,4 +37,15 @@ test('a line prompt trims white space, and returns an empty line at the end of i
   const ended = terminal()
   ended.input.end()
   expect(await promptLine('Trust it? ', ended)).toBe('')
+})
+
+test('a prompt for an exact text returns the typed text, and an empty text at the end of its input', async () => {
+  const { shown, ...at } = terminal()
+  const asked = promptExactText('remove ctrl3', at)
+  at.input.write('remove ctrl2\n')
+  expect(await asked).toBe('remove ctrl2')
+  expect(shown()).toBe('type "remove ctrl3" to continue: ')
+  const ended = terminal()
+  ended.input.end()
+  expect(await promptExactText('remove ctrl3', ended)).toBe('')
 })

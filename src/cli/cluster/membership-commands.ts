@@ -11,7 +11,7 @@ import {
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printJson, printLine, printNote, quoteShellWord } from '../terminal/output.ts'
 import { unitName } from '../terminal/start-command.ts'
-import { promptExactText } from '../terminal/exact-text-prompt.ts'
+import { promptExactText } from '../terminal/prompt.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
 /**

@@ -187,7 +187,7 @@ function changeText({ field, from, to }: FieldChange): string {
 
 function valueText(value: Json): string {
   if (value === null) return 'unset'
-  const text = typeof value === 'string' ? JSON.stringify(value) : JSON.stringify(value)
+  const text = JSON.stringify(value)
   return text.length <= VALUE_CHARACTERS_MAX ? text : `${text.slice(0, VALUE_CHARACTERS_MAX - 1)}…`
 }
 

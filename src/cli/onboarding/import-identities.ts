@@ -92,6 +92,17 @@ function requireNoFaults(path: string, faults: readonly CsvFault[]): void {
   throw usageFailure(`nothing was changed\n${lines.join('\n')}`)
 }
 
+/** Why the name cannot be requested; undefined if it can. */
+function nameFault(name: string): string | undefined {
+  try {
+    toFilterLiteral(name)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error
+    return error.message
+  }
+}
+
 /**
  * Replaces the names of other records with ids. A line whose other fields equal those of a faulty
  * line gets the same fault without a request.
@@ -109,13 +120,12 @@ async function resolvedLines(
   for (const one of lines) {
     const { name: _, ...rest } = one.body
     const key = JSON.stringify(rest)
-    const known = unknown.get(key)
-    if (known !== undefined) {
-      faults.push({ line: one.line, problem: known })
+    const problem = nameFault(one.name) ?? unknown.get(key)
+    if (problem !== undefined) {
+      faults.push({ line: one.line, problem })
       continue
     }
     try {
-      toFilterLiteral(one.name)
       resolved.push({ ...one, body: await names.resolved(kind, one.body) })
     } catch (error) {
       if (!(error instanceof CommandFailure) || 'status' in error) throw error

@@ -15,7 +15,7 @@ import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminSocketError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { type Interrupts, delayInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
-import { promptExactText } from '../terminal/exact-text-prompt.ts'
+import { promptExactText } from '../terminal/prompt.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
 import { type BackupPosition, backupPositionJson, backupOriginText } from './backup-text.ts'
 import {

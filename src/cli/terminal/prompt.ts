@@ -41,6 +41,15 @@ export async function promptLine(
 }
 
 /**
+ * Prompts the user to type the exact text.
+ * @returns the typed text, which the caller must compare with the wanted one; empty at the end of
+ * the input.
+ */
+export function promptExactText(wanted: string, terminal: Terminal = here): Promise<string> {
+  return promptLine(`type "${wanted}" to continue: `, terminal)
+}
+
+/**
  * Prompts without showing what the user types.
  * @returns the typed line, including surrounding white space.
  * @throws {CommandFailure} exit 1 at ^C or ^D.

@@ -57,6 +57,13 @@ describe('identity import', () => {
     expect([unknown.code, await names()]).toEqual([2, before])
   })
 
+  test('reports a name with a control character only for its own line', async () => {
+    const done = await imported('name,roleAttributes\nbad\x01name,staff\ngood,staff\n')
+    expect(done.code).toBe(2)
+    expect(done.stderr).toContain('line 2: a name contains control characters')
+    expect(done.stderr).not.toContain('line 3')
+  })
+
   test.each([
     ['', 'line 1: the file is empty'],
     ['nam\nanna\n', 'line 1: an identity has no field "nam"; did you mean name?'],
