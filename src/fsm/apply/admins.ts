@@ -3,7 +3,7 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { RecordSource } from '../../ports/state-view.ts'
-import { allowsPassword, identityAuthPolicy } from './authentication.ts'
+import { allowsPasswordWithoutJwt, identityAuthPolicy } from './authentication.ts'
 import type { State } from '../records/state.ts'
 
 /** One write to a record; `after` is undefined for a deletion. */
@@ -25,7 +25,7 @@ export function adminLossReason(state: State, change: AdminChange, atMs: number)
   const isEnabled: Condition = (_records, identity) => !isDisabled(identity, atMs)
   const canLogIn: Condition = (records, identity) =>
     isEnabled(records, identity) &&
-    allowsPassword(identityAuthPolicy(records, identity)) &&
+    allowsPasswordWithoutJwt(identityAuthPolicy(records, identity)) &&
     hasPassword(state, records, identity)
   const after = withChange(state, change)
   // @guard last-administrator

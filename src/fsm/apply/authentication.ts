@@ -148,7 +148,7 @@ export function mfaPausedUntilMs(
  * Whether a password, with a TOTP code if required, is sufficient for a fully authenticated session
  * under a policy. Every identity can enroll TOTP.
  */
-export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPolicy {
+export function allowsPasswordWithoutJwt(policy: AuthPolicy | undefined): policy is AuthPolicy {
   if (policy?.primary.updb.allowed !== true) return false
   const { totp: _, ...others } = askingFields
   return Object.values(others).every((field) => !asksFor(policy, field))
@@ -156,7 +156,7 @@ export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPo
 
 /** Whether a password alone is sufficient for a fully authenticated session under a policy. */
 function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
-  return allowsPassword(policy) && !asksFor(policy, askingFields.totp)
+  return allowsPasswordWithoutJwt(policy) && !asksFor(policy, askingFields.totp)
 }
 
 function asksFor({ secondary }: AuthPolicy, field: keyof SecondaryRules): boolean {
