@@ -4,10 +4,11 @@ import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { certificateRequestSchema } from './pki-schema.ts'
 
 /**
- * Server certificate from another authority. The controller presents it to clients that request one
- * of the names in the certificate.
+ * A configured server certificate from another authority. Once the controller has accepted its
+ * files, it presents the certificate to clients that request one of the names in it, except names
+ * that the controller's own certificate also contains.
  */
-export interface ActiveServerCertificate {
+export interface ServerCertificateStatus {
   readonly path: string
   /**
    * The certificate in use; null if the controller has never accepted the content of these files.
@@ -17,7 +18,10 @@ export interface ActiveServerCertificate {
   readonly refused: string | null
 }
 
-/** Certificates that a controller currently uses. */
+/**
+ * Certificates that a controller currently uses, and the status of its configured server
+ * certificates.
+ */
 export interface ActiveCertificates {
   /** The controller's leaf certificate first, then its issuing CAs. */
   readonly certificates: readonly InspectedCertificate[]
@@ -33,7 +37,7 @@ export interface ActiveCertificates {
   /** Reason why the controller does not use the current files; null if it uses them. */
   readonly refused: string | null
   readonly alarm: string | null
-  readonly serverCertificates: readonly ActiveServerCertificate[]
+  readonly serverCertificates: readonly ServerCertificateStatus[]
 }
 
 /** Requests a certificate for a client or server outside of the cluster. */
@@ -59,7 +63,10 @@ export interface PkiControl {
   view(): ActiveCertificates
   /** Issues a new leaf for this controller immediately, with the same key. */
   renew(by: Actor): Promise<ActiveCertificates>
-  /** Reads the files with certificate, key and CA certificates again. */
+  /**
+   * Reads all certificate and key files again, those of server certificates included, and uses the
+   * valid ones.
+   */
   reload(by: Actor): Promise<ActiveCertificates>
   /**
    * Replaces the certificate of the cluster's issuing authority.

@@ -32,7 +32,7 @@ import {
   type IssuedExternalCertificate,
   type ExternalCertificateRequest,
   type PkiControl,
-  type ActiveServerCertificate,
+  type ServerCertificateStatus,
 } from '../../api/cluster/pki-control.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -42,9 +42,12 @@ const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
 interface PkiControlDeps {
   readonly renewer: CertificateRenewer
-  /** Server certificates of other authorities that the controller uses. */
-  readonly serverCertificates: () => readonly ActiveServerCertificate[]
-  /** Reads all files again. @throws {CertificateError | SecretFileError} */
+  /** The configured server certificates of other authorities. */
+  readonly serverCertificates: () => readonly ServerCertificateStatus[]
+  /**
+   * Reads all certificate and key files again, and uses the valid ones.
+   * @throws {CertificateError | SecretFileError} for invalid files.
+   */
   readonly reload: () => Promise<void>
   readonly trustDomain: string
   readonly clock: Clock

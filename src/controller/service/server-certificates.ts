@@ -19,7 +19,7 @@ import {
   type ServerCertificateSet,
 } from '../../pki/verify/server-certificate.ts'
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
-import type { ActiveServerCertificate } from '../../api/cluster/pki-control.ts'
+import type { ServerCertificateStatus } from '../../api/cluster/pki-control.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
@@ -101,7 +101,7 @@ class ServerCertificate {
     this.#deps.alarms.clear('CERTIFICATE_EXPIRES', this.paths.cert)
   }
 
-  view(): ActiveServerCertificate {
+  view(): ServerCertificateStatus {
     const [certificate = null] =
       this.#inForce === null ? [] : inspectChain(this.#inForce.set.chain, [], this.#nowMs)
     return { path: this.paths.cert, certificate, refused: this.#files.refusal }
@@ -209,7 +209,7 @@ export class ServerCertificates {
   }
 
   /**
-   * Reads all files again and uses the valid certificates.
+   * Reads the files of all server certificates again, and uses the valid certificates.
    * @returns the files of each invalid certificate.
    */
   reload(): RejectedFiles[] {
@@ -237,7 +237,7 @@ export class ServerCertificates {
     return found?.context ?? null
   }
 
-  view(): ActiveServerCertificate[] {
+  view(): ServerCertificateStatus[] {
     return this.#all.map((one) => one.view())
   }
 }
