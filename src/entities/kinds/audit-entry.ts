@@ -43,7 +43,11 @@ export const auditEntry = defineEntity({
      */
     outcome: textField(),
     reason: textField(),
-    /** JSON of the record's fields before and after the write. */
+    /**
+     * JSON list of the recorded changes of the log entry; the change of this record is first. Each
+     * change has the values before and after: for an update, only those of the changed fields. The
+     * text is `"TOO_LARGE"` or `"DROPPED"` if the values are not kept, and '' without a change.
+     */
     change: textField(),
   },
   symbols: [

@@ -196,8 +196,9 @@ export class AuditLog {
   }
 
   /**
-   * Loads a block written by `takeChanged`, in the order of the keys.
-   * @throws on a malformed block.
+   * Loads one block that `takeChanged` returned. The caller must load the blocks in ascending order
+   * of their keys.
+   * @throws on a malformed block, or one that is out of order.
    */
   load(key: string, text: string): void {
     const lines = text.split('\n')

@@ -22,8 +22,8 @@ export interface RouterNaming {
    */
   readonly at: 'enrollment' | 'extension'
   /**
-   * Hosts allowed by an administrator, even if they would otherwise be forbidden. If not empty,
-   * only these and loopback names are allowed.
+   * Hosts that the router's record allows (`allowedNames`), even if they would otherwise be
+   * forbidden. If not empty, only these and loopback names are allowed.
    */
   readonly allowed: readonly string[]
   /** Hosts of controllers. The certificate contains such a host only if `allowed` lists it. */
