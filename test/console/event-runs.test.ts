@@ -40,7 +40,7 @@ test('two events, or events at different times, keep their rows', () => {
   expect(shapes(apart)).toHaveLength(3)
 })
 
-test('events of several controllers are listed by time, newest first, whatever the order of their arrival', () => {
+test('events of several controllers are listed by time, newest first, even if they arrived in another order', () => {
   const [late, early, middle] = [30, 10, 20].map((second) =>
     offline('router', `r${second}`, second),
   )
