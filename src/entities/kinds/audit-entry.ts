@@ -44,10 +44,10 @@ export const auditEntry = defineEntity({
     outcome: textField(),
     reason: textField(),
     /**
-     * JSON list of the recorded changes of the log entry; the change of this record, if recorded, is
-     * first. Each change has the values before and after: for an update, only those of the changed
-     * fields. The text is `"TOO_LARGE"` or `"DROPPED"` if the values are not kept, and '' without a
-     * recorded change.
+     * JSON list of the recorded changes of the log entry; the change of this record, if recorded,
+     * is first. Each change has the values before and after: for an update, only those of the
+     * changed fields. The text is `"TOO_LARGE"` or `"DROPPED"` if the values are not kept, and ''
+     * without a recorded change.
      */
     change: textField(),
   },
