@@ -334,7 +334,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/disabled-identities.test.ts > an identity that is disabled for some minutes is refused until disabledUntil, with an existing session and at log-in',
       'api/disabled-identities.test.ts > an identity disabled for 0 minutes stays disabled permanently',
-      'process/people/enrollment.ts > The client certificate of an identity > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
+      'process/people/enrollment.ts > The client certificate of an identity > is refused on every controller while the identity is disabled, and so are the sessions of the identity',
     ],
   },
   {
@@ -347,7 +347,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/disabled-identities.test.ts > an identity that is enabled again can log in immediately, and its record does not show that it was disabled',
-      'process/people/enrollment.ts > The client certificate of an identity > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
+      'process/people/enrollment.ts > The client certificate of an identity > is refused on every controller while the identity is disabled, and so are the sessions of the identity',
     ],
   },
   {

@@ -454,8 +454,9 @@ export class RouterChannels {
     const index = replaces ? Math.max(addresses.index, least) : addresses.index
     if (index === addresses.index) connection.channel.send(message)
     else connection.channel.send(addressesMessage({ ...addresses, index }))
-    // The index of a follower's list is lower than that of the leader. Storing the maximum ensures
-    // that later lists get an index above that of the router's list.
+    // As a follower, this controller sends the index of the membership configuration, which may be
+    // lower than an index that it sent as leader. The maximum is stored, so that its lists get a
+    // greater index again once it leads.
     connection.sentIndex = Math.max(connection.sentIndex, index)
   }
 

@@ -27,7 +27,12 @@ export interface Posture {
 export type DeviceFactKind = 'os' | 'domain' | 'mac' | 'process'
 
 /** All kinds of facts about a device that only the device can report. */
-export const deviceKinds: ReadonlySet<DeviceFactKind> = new Set(['os', 'domain', 'mac', 'process'])
+export const deviceFactKinds: ReadonlySet<DeviceFactKind> = new Set([
+  'os',
+  'domain',
+  'mac',
+  'process',
+])
 
 /** Second factor of an API session, stored for a later evaluation; all times in UTC ms. */
 export interface StoredFactor extends EndpointState {

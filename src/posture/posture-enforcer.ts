@@ -9,7 +9,7 @@ import { Problem, fieldProblem } from '../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
-import { deviceKinds, type Posture, type PostureReport } from '../ports/posture.ts'
+import { deviceFactKinds, type Posture, type PostureReport } from '../ports/posture.ts'
 import type { EvaluatedPosture } from '../ports/evaluated-posture.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
@@ -260,7 +260,7 @@ export class PostureEnforcer {
   /** Posture in which only the second factor can fail a check. */
   readonly #factorOnlyOf = (session: ApiSession): SessionPosture => ({
     ...this.#deps.postureOf(session),
-    judgedByRouter: deviceKinds,
+    judgedByRouter: deviceFactKinds,
   })
 
   /**

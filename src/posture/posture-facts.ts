@@ -6,7 +6,7 @@ import {
   type PostureRecord,
   PostureRecordSchema,
 } from '../../proto/gen/soft_pb.ts'
-import { type DeviceFactKind, deviceKinds, type PostureReport } from '../ports/posture.ts'
+import { type DeviceFactKind, deviceFactKinds, type PostureReport } from '../ports/posture.ts'
 
 /**
  * The posture facts of one identity, by subject. A later fact about the same subject replaces the
@@ -149,11 +149,11 @@ export function kindsJudgedByRouter(
   apiSessionId: string,
 ): ReadonlySet<DeviceFactKind> {
   const judged = facts.get(routerSlot(apiSessionId))
-  const kinds = new Set<DeviceFactKind>(judged === undefined ? [] : deviceKinds)
+  const kinds = new Set<DeviceFactKind>(judged === undefined ? [] : deviceFactKinds)
   if (judged === undefined) return kinds
   for (const { what, version } of facts.values()) {
     const { case: kind } = what
-    if (version > judged.version && isDeviceKind(kind)) kinds.delete(kind)
+    if (version > judged.version && isDeviceFactKind(kind)) kinds.delete(kind)
   }
   return kinds
 }
@@ -166,12 +166,12 @@ export function kindsJudgedByRouter(
 export function isUnchangedSinceVerdict(facts: PostureFacts, slot: string): boolean {
   const version = facts.get(slot)?.version ?? 0n
   return [...facts.values()].every(
-    (fact) => fact.version <= version || !isDeviceKind(fact.what.case),
+    (fact) => fact.version <= version || !isDeviceFactKind(fact.what.case),
   )
 }
 
-function isDeviceKind(kind: string | undefined): kind is DeviceFactKind {
-  return deviceKinds.has(kind as DeviceFactKind)
+function isDeviceFactKind(kind: string | undefined): kind is DeviceFactKind {
+  return deviceFactKinds.has(kind as DeviceFactKind)
 }
 
 /** Whether a report equals the known fact, except for its time. */

@@ -2,7 +2,7 @@ import type { ApiSession } from '../entities/kinds/api-session.ts'
 import { earlierOfLocalAndQuorumNowMs } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
 import {
-  deviceKinds,
+  deviceFactKinds,
   type EndpointState,
   type FailedRequest,
   type GrantedRight,
@@ -102,7 +102,7 @@ export class ControllerPosture implements PostureService {
   ofSessionAtJudge(session: ApiSession): EvaluatedPosture {
     return lazyEvaluatedPosture(() => ({
       ...this.#postureOf(session),
-      judgedByRouter: deviceKinds,
+      judgedByRouter: deviceFactKinds,
     }))
   }
 

@@ -18,6 +18,7 @@ describe('for an identity without posture reports,', () => {
       os: { type: '', version: '', build: '' },
       processes: [],
     })
+    expect(reply.body.data).toHaveProperty('apiSessionPostureData', {})
     expect((await root.get(`${of('nobody')}/posture-data`)).status).toBe(404)
   })
 

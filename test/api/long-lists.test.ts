@@ -39,7 +39,7 @@ describe('an unpaged list', () => {
     },
   )
 
-  test('of a caller who is not an administrator is refused above a lower size limit, and the error advises the caller to request pages', async () => {
+  test('is refused above a lower size limit if the caller is not an administrator, and the error advises the caller to request pages', async () => {
     const reader = await root.call('POST', url, {
       name: 'reader',
       type: 'User',

@@ -58,7 +58,7 @@ async function narrowPage(path: string) {
 }
 
 describe.skipIf(browserMissing !== null)('A list in the console', () => {
-  test('of services shows whether each service has a host, and the page of a service offers to let an identity host it', async () => {
+  test('shows which services have a host, and the page of a service offers to let an identity host it', async () => {
     const page = await network.open(1, 'services')
     const rowOf = (name: string) =>
       page.locator('tbody tr').filter({ has: page.getByRole('link', { name, exact: true }) })
@@ -209,18 +209,18 @@ describe.skipIf(browserMissing !== null)('The search of the console', () => {
   })
 })
 
+const rowWith = (page: Page, name: string) =>
+  page.locator('tbody tr').filter({ has: page.getByRole('link', { name, exact: true }) })
+
+/** The texts of the cells of a row, by the head of their column. */
+async function cellsOf(page: Page, name: string): Promise<Readonly<Record<string, string>>> {
+  await rowWith(page, name).waitFor()
+  const heads = await page.locator('thead th').allInnerTexts()
+  const cells = await rowWith(page, name).locator('th, td:not(.select)').allInnerTexts()
+  return Object.fromEntries(heads.map((head, at) => [head.trim(), (cells[at] ?? '').trim()]))
+}
+
 describe.skipIf(browserMissing !== null)('A list of policies in the console', () => {
-  const rowWith = (page: Page, name: string) =>
-    page.locator('tbody tr').filter({ has: page.getByRole('link', { name, exact: true }) })
-
-  /** The texts of the cells of a row, by the head of their column. */
-  async function cellsOf(page: Page, name: string): Promise<Readonly<Record<string, string>>> {
-    await rowWith(page, name).waitFor()
-    const heads = await page.locator('thead th').allInnerTexts()
-    const cells = await rowWith(page, name).locator('th, td:not(.select)').allInnerTexts()
-    return Object.fromEntries(heads.map((head, at) => [head.trim(), (cells[at] ?? '').trim()]))
-  }
-
   test('shows how many records each policy selects, without a request for each policy', async () => {
     const body = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
     const names = ['staff', 'none', 'all']
@@ -292,7 +292,30 @@ describe.skipIf(browserMissing !== null)('A list of policies in the console', ()
     await page.getByRole('link', { name: 'laptop', exact: true }).waitFor()
   })
 
-  test('of posture checks shows the policies that use each of them, and times in hours', async () => {
+  test('leaves out the columns in which all policies agree, and names the value beside the count', async () => {
+    const page = await network.open(1, 'edge-router-policies')
+    await page.getByText(`${texts.form.semantic}: ${texts.cell.semantics['AnyOf']}`).waitFor()
+    expect(await page.getByRole('columnheader', { name: texts.form.semantic }).count()).toBe(0)
+  })
+
+  test('shows below each name what the policy grants, if the window is narrow', async () => {
+    const page = await narrowPage('edge-router-policies')
+    await page.getByText('#staff may connect to all edge routers.').waitFor()
+    expect(await page.locator('thead th:visible').allInnerTexts()).toEqual(['Name'])
+    expect(await axeFindings(page)).toEqual([])
+    expect(await overflows(page)).toBe(false)
+    const count = page.getByRole('status').filter({ hasText: /in all/ })
+    expect(await count.innerText()).not.toContain(texts.form.semantic)
+    // The count is in one row with the menus, below the filter.
+    const boxes = [page.getByRole('searchbox'), count, page.locator('.exports')]
+    const [filter, left, right] = await Promise.all(boxes.map((one) => one.boundingBox()))
+    expect(left?.y).toBeGreaterThan((filter?.y ?? 0) + (filter?.height ?? 0))
+    expect(Math.abs((left?.y ?? 0) - (right?.y ?? 0))).toBeLessThan(12)
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The list of posture checks in the console', () => {
+  test('shows how many policies use each check, and times in hours, and the page of a check links these policies', async () => {
     await network.create('posture-checks', {
       name: 'Fresh code',
       typeId: 'MFA',
@@ -317,27 +340,6 @@ describe.skipIf(browserMissing !== null)('A list of policies in the console', ()
     const facts = page.getByRole('region', { name: texts.record.facts })
     await facts.getByText(texts.cell.codeEvery(7200)).waitFor()
     await facts.getByRole('link', { name: 'Strict', exact: true }).waitFor()
-  })
-
-  test('leaves out the columns in which all policies agree, and names the value beside the count', async () => {
-    const page = await network.open(1, 'edge-router-policies')
-    await page.getByText(`${texts.form.semantic}: ${texts.cell.semantics['AnyOf']}`).waitFor()
-    expect(await page.getByRole('columnheader', { name: texts.form.semantic }).count()).toBe(0)
-  })
-
-  test('shows below each name what the policy grants, if the window is narrow', async () => {
-    const page = await narrowPage('edge-router-policies')
-    await page.getByText('#staff may connect to all edge routers.').waitFor()
-    expect(await page.locator('thead th:visible').allInnerTexts()).toEqual(['Name'])
-    expect(await axeFindings(page)).toEqual([])
-    expect(await overflows(page)).toBe(false)
-    const count = page.getByRole('status').filter({ hasText: /in all/ })
-    expect(await count.innerText()).not.toContain(texts.form.semantic)
-    // The count is in one row with the menus, below the filter.
-    const boxes = [page.getByRole('searchbox'), count, page.locator('.exports')]
-    const [filter, left, right] = await Promise.all(boxes.map((one) => one.boundingBox()))
-    expect(left?.y).toBeGreaterThan((filter?.y ?? 0) + (filter?.height ?? 0))
-    expect(Math.abs((left?.y ?? 0) - (right?.y ?? 0))).toBeLessThan(12)
   })
 })
 
@@ -465,7 +467,7 @@ describe.skipIf(browserMissing !== null)('A field for JSON in the console', () =
   })
 })
 
-describe.skipIf(browserMissing !== null)('The overview of a record in the console', () => {
+describe.skipIf(browserMissing !== null)('In the console, the overview', () => {
   test('of a built-in config type shows its use and schema, and offers neither a change nor a deletion', async () => {
     const { id } = await network.recordOf('config-types', 'host.v1')
     const page = await network.open(1, `config-types/${id}`)

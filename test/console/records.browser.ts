@@ -96,7 +96,7 @@ describe.skipIf(browserMissing !== null)('A form in the console', () => {
     expect(primary).toMatchObject({ cert: { allowed: true }, updb: { allowed: true } })
   })
 
-  test('of a wizard keeps the typed values when the user leaves the page and returns', async () => {
+  test('keeps the values typed into a wizard when the user leaves the page and returns', async () => {
     const page = await network.open(1, 'wizards/service')
     await page.getByLabel('Name *').fill('half typed')
     await page.getByRole('link', { name: 'Services', exact: true }).click()
@@ -195,7 +195,7 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     expect(await hint('Config types')).toBe(filterPlaceholder(false))
   })
 
-  test('of identities opens the wizard, which creates an identity that can enroll', async () => {
+  test('opens the wizard for a new identity, which creates an identity that can enroll', async () => {
     const page = await network.open(1, 'identities')
     await page.getByRole('button', { name: texts.list.create('identity') }).click()
     await page.getByRole('heading', { name: texts.wizards.titles.identity }).waitFor()

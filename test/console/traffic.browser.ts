@@ -118,7 +118,7 @@ const network = consoleNetwork(async (made: ConsoleNetwork) => {
 })
 
 describe.skipIf(browserMissing !== null)('The console’s Traffic view', () => {
-  test('of a service is one click away from the Home page, and shows bytes, circuits and failed dials', async () => {
+  test('shows bytes, circuits and failed dials of a service, one click away from the Home page', async () => {
     const shown = await network.open(2)
     const { traffic } = texts
     const top = shown.getByRole('region', { name: traffic.topServices.title })
@@ -177,7 +177,7 @@ describe.skipIf(browserMissing !== null)('The console’s Traffic view', () => {
     expect(await overflows(shown)).toBe(false)
   })
 
-  test('of a router shows the bytes and the failed dials to its terminators', async () => {
+  test('shows the bytes of a router and the failed dials to its terminators', async () => {
     const { traffic } = texts
     // Routers measure a link for the first time some seconds after they have reported bytes.
     const { totals } = await until('the router has reported a round trip', async () => {

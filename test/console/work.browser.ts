@@ -270,8 +270,8 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('The page of a record in the console', () => {
-  test('of an identity shows its state, the services that it reaches, its sessions, and its form', async () => {
+describe.skipIf(browserMissing !== null)('In the console, the page of a record', () => {
+  test('shows the state of an identity, the services that the identity reaches, its sessions, and its form', async () => {
     const { id } = await network.recordOf('identities', 'laptop-01')
     const page = await network.open(1, `identities/${id}`)
     const heading = page.getByRole('heading', { level: 1, name: 'laptop-01' })
@@ -293,7 +293,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     expect(await page.getByLabel('Name').inputValue()).toBe('laptop-01')
   })
 
-  test('of an identity ends its sessions, and sets its password', async () => {
+  test('sets the password of an identity, and ends its sessions', async () => {
     const body = { name: 'ada', type: 'User', isAdmin: false, permissions: ['service.read'] }
     const id = await network.create('identities', body)
     const page = await network.open(1, `identities/${id}`)
@@ -379,7 +379,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     expect(await page.getByRole('button', { name: texts.acts.showToken }).count()).toBe(0)
   })
 
-  test('of an identity without a token issues a token', async () => {
+  test('issues a token for an identity that has none', async () => {
     const id = await network.create('identities', { name: 'grace', type: 'User', isAdmin: false })
     const page = await network.open(1, `identities/${id}`)
     await page.getByRole('button', { name: texts.acts.invite }).click()
@@ -502,8 +502,8 @@ describe.skipIf(browserMissing !== null)('The columns of a list in the console',
   })
 })
 
-describe.skipIf(browserMissing !== null)('The page of a record in the console', () => {
-  test('of an identity overrides the config of a service for this identity, and removes the override', async () => {
+describe.skipIf(browserMissing !== null)('In the console, the page of a record', () => {
+  test('overrides the config of a service for an identity, and removes the override', async () => {
     const { serviceConfigs } = texts
     const { id: configTypeId } = await network.recordOf('config-types', 'host.v1')
     const data = { protocol: 'tcp', address: '127.0.0.1', port: 81 }
@@ -530,7 +530,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     expect(await network.rowsOf(`identities/${id}/service-configs`, 'true')).toEqual([])
   })
 
-  test('of a CA verifies the CA with a certificate for its verification token', async () => {
+  test('verifies a CA with a certificate for its verification token', async () => {
     const ca = await newCa('a CA of the company', Date.now())
     const id = await network.create('cas', {
       name: 'company',

@@ -268,7 +268,7 @@ describe('a router that a controller admits', () => {
     expect(fromBinary(UpdateCtrlAddressesSchema, last).index).toBe(24n)
   })
 
-  test('of OpenZiti 1.x receives lists without a controller that is unreachable for seconds, until the controller is back', async () => {
+  test('receives, if it runs OpenZiti 1.x, lists without a controller that is unreachable for seconds, until the controller is back', async () => {
     const three = threeControllers()
     stage.addresses = three
     const older = await stage.dial({ headers: new Map([[4, encodeText('v1.6.20|r|d|linux|x64')]]) })
@@ -306,7 +306,7 @@ describe('a router that a controller admits', () => {
     expect(lists(older).slice(6)).toEqual([[12n, false, ...all]])
   })
 
-  test('of OpenZiti 1.x receives the full list from a leader that does not reach a majority', async () => {
+  test('receives, if it runs OpenZiti 1.x, the full list from a leader that does not reach a majority', async () => {
     stage.addresses = threeControllers()
     const older = await stage.dial({ headers: new Map([[4, encodeText('v1.6.20|r|d|linux|x64')]]) })
     stage.unreachable = ['ctrl2', 'ctrl3']
@@ -316,7 +316,7 @@ describe('a router that a controller admits', () => {
     expect(lists(older)).toHaveLength(1)
   })
 
-  test('of OpenZiti 2.x, or connected to a follower, receives no list without an unreachable controller', async () => {
+  test('receives no list without an unreachable controller if it runs OpenZiti 2.x or is connected to a follower', async () => {
     const { addresses } = stage
     const follows = await stage.dial({ headers: new Map([[4, encodeText(version)]]) })
     stage.unreachable = ['ctrl2']

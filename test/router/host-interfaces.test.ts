@@ -86,7 +86,7 @@ describe('The network interfaces of a host', () => {
     ])
   })
 
-  test('of this host equal those that its operating system lists', () => {
+  test('have the names and indexes that the operating system of this host lists', () => {
     const names = Object.keys(networkInterfaces()).filter((name) => !name.includes(':'))
     const indexes = names.map((name) =>
       readFileSync(`/sys/class/net/${name}/ifindex`, 'utf8').trim(),

@@ -5,7 +5,8 @@ import type { certificateRequestSchema } from './pki-schema.ts'
 
 /**
  * A configured server certificate from another authority. Once the controller has accepted its
- * files, it presents the certificate to clients that request one of the names in it.
+ * files, it presents the certificate to clients that request one of the names in it, except names
+ * that the controller's own certificate also contains.
  */
 export interface ServerCertificateStatus {
   readonly path: string
@@ -15,7 +16,10 @@ export interface ServerCertificateStatus {
   readonly refused: string | null
 }
 
-/** Certificates that a controller currently uses. */
+/**
+ * Certificates that a controller currently uses, and the status of its configured server
+ * certificates.
+ */
 export interface ActiveCertificates {
   /** The controller's leaf certificate first, then its issuing CAs. */
   readonly certificates: readonly InspectedCertificate[]

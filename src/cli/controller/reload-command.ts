@@ -38,8 +38,8 @@ const resultShape = objectShape<ReloadResult>({
 /**
  * `controller reload CONFIG` makes the running controller reload its configuration, and prints for
  * each changed option whether the controller uses the new value.
- * @throws {CommandFailure} exit 2 for an invalid configuration; 1 if the controller refuses it,
- * does not respond, or rejects certificate files.
+ * @throws {CommandFailure} exit 2 for an invalid configuration; 1 if the controller refuses it, or
+ * rejects certificate files; 5 if the controller does not respond.
  */
 export async function reloadController(
   path: string,

@@ -43,7 +43,7 @@ export const exitCodes = [
   },
   {
     code: EXIT_DIFFERENCES_FOUND,
-    meaning: 'apply --dry-run: the network differs from the file',
+    meaning: 'apply or import with --dry-run: the network differs from the file',
     errorCode: '',
   },
 ] as const satisfies readonly ExitCode[]

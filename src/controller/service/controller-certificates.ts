@@ -87,7 +87,10 @@ export class ControllerCertificates {
     void this.#renewer.look()
   }
 
-  /** Reads all files again and uses the valid ones. @returns the invalid files. */
+  /**
+   * Reads all certificate and key files again, and uses the valid ones.
+   * @returns the invalid files.
+   */
   async reload(): Promise<readonly RejectedFiles[]> {
     const rejected = this.servers.reload()
     try {
@@ -100,7 +103,7 @@ export class ControllerCertificates {
   }
 
   /**
-   * Reads all files again and uses the valid ones.
+   * Reads all certificate and key files again, and uses the valid ones.
    * @throws {CertificateError | SecretFileError} for invalid files.
    */
   async requireReload(): Promise<void> {

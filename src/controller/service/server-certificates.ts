@@ -209,7 +209,7 @@ export class ServerCertificates {
   }
 
   /**
-   * Reads all files again and uses the valid certificates.
+   * Reads the files of all server certificates again, and uses the valid certificates.
    * @returns the files of each invalid certificate.
    */
   reload(): RejectedFiles[] {

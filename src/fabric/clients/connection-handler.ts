@@ -73,8 +73,9 @@ export class ConnectionHandler implements ChannelHandler {
       if (!isConnected) this.#remove(routerId, identityId)
       else {
         this.#add(routerId, identityId)
-        // A router's full report repeats known connections, so connects are published only for
-        // identities that were not known.
+        // A full report repeats known connections, so its connects are published only for
+        // identities that were not known. A partial report publishes all its connects, because
+        // `known` is empty.
         if (!known.has(identityId)) this.#publishConnects(routerId, identityId, connectTimes)
       }
       yield

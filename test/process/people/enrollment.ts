@@ -76,7 +76,7 @@ describe('The client certificate of an identity', () => {
     expect(again.status, again.text).toBe(409)
   })
 
-  test('of a disabled identity is refused on every controller, with its sessions, until the identity is enabled', async () => {
+  test('is refused on every controller while the identity is disabled, and so are the sessions of the identity', async () => {
     const { identityId, by } = await newDevice(2)
     const { token } = dataOf(await net.logIn(1, by)) as { token: string }
     await expectEverywhere(200, (k) => net.session(k, token, by))

@@ -235,7 +235,6 @@ async function loadRoles(
     wantsRecords ? suggestRecords(kind, text, signal) : null,
   ])
   const isKnown = attributes.includes(text) || (!isOwn && text === 'all')
-  // Last, so that Enter does not add a misspelled attribute that no record has.
   const isNew = text !== '' && !typed.startsWith('@') && !isKnown
   const option = (name: string, note: string = texts.roles.attribute) => ({
     value: isOwn ? name : `#${name}`,
@@ -250,6 +249,7 @@ async function loadRoles(
       value: `@${id}`,
       text: `@${visibleText(String(name ?? id))}`,
     })),
+    // The option for a new attribute is last, so that Enter does not add a misspelled attribute.
     ...(isNew ? [option(text, texts.roles.newAttribute)] : []),
   ]
   const more = (records?.totalCount ?? 0) - (records?.rows.length ?? 0)
