@@ -199,8 +199,8 @@ export interface Entity<N extends string = KindName> {
     readonly delete: Readonly<Record<string, ProblemCode>>
   }
   /**
-   * `entities`: the kind is visible to clients, and both digests include its records. `state`: only
-   * the state digest includes its records.
+   * `entities`: both digests include the records of the kind. `state`: only the state digest
+   * includes them.
    */
   readonly digest: 'entities' | 'state'
   /** Whether events report changes of records of this kind. */

@@ -16,7 +16,9 @@ export interface AppliedEntry {
     readonly boot: number
     readonly sequence: number
   } | null
-  /** Decision of the state machine; null for a no-op and for a configuration entry. */
+  /**
+   * Decision of the state machine; null for a no-op, a configuration entry and a repeated command.
+   */
   readonly outcome: Outcome | null
   /**
    * Audit record of the entry; null for an entry without a command, for a repeated command, and for

@@ -19,5 +19,7 @@ test('the path of a controller’s certificate is found through intermediates in
 
 test('a controller’s certificate is refused if the CA file lacks an intermediate of its path', () => {
   const anchors = [...foreign, issuing.certificate, root.certificate]
-  expect(() => checkClientPath([leaf], anchors, testNowMs)).toThrow('the certificate does not lead to any')
+  expect(() => checkClientPath([leaf], anchors, testNowMs)).toThrow(
+    'the certificate does not lead to any',
+  )
 })
