@@ -317,7 +317,7 @@ const table: readonly Transition[] = [
     next: 'certificate authentication removed; enrollment required',
     effects: 'the rest is kept; a connected router is disconnected',
     proofs: [
-      'api/routers.test.ts > The re-enrollment of an edge router > requires a new enrollment with a new token, invalidates every earlier token, and changes no other properties',
+      'api/routers.test.ts > The re-enrollment of an edge router > requires a new enrollment with a new token, invalidates every earlier token, and keeps the role attributes and the cost',
       'fsm/routers.test.ts > The re-enrollment of an enrolled edge router > removes the certificate, keeps other properties and related records, and replaces an open enrollment token',
       'process/people/enrollment.ts > The certificates of a router > that enrolled with erott are extended on another controller, replace the previous ones everywhere, and need a new token to re-enroll',
       'process/router-program.test.ts > a router is disconnected from all controllers when it must enroll again, and is online after it has enrolled',

@@ -88,7 +88,7 @@ test('the access preview of deleting a policy lists only the access that no othe
   expect((await previewed([...gone, other])).rows.map(rowText)).toEqual(['dial given laptop wiki'])
 })
 
-test('an access preview also shows the effect of changes of routers and posture checks, and can be paged', async () => {
+test('an access preview shows the effect of new router policies and of a new posture check, and can be paged', async () => {
   const router = await made(root, `${management}/edge-routers`, { name: 'gate' })
   const routers = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
   const create = { action: 'create' } as const

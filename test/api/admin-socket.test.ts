@@ -77,12 +77,12 @@ test('a write at the admin socket is attributed to the host user', async () => {
   expect(rows).toMatchObject([{ actor: { name: 'uid:1000 (op)' }, session: '' }])
 })
 
-describe('the operations that only the admin socket serves', () => {
+describe('the operations in the list adminSocketOnlyOperations', () => {
   const only = operations.filter(({ operationId }) =>
     Object.hasOwn(adminSocketOnlyOperations, operationId),
   )
 
-  test('are exactly the operations in the list adminSocketOnlyOperations', () => {
+  test('exist, and declare the status 403', () => {
     expect(only.map(({ operationId }) => operationId).sort()).toEqual(
       Object.keys(adminSocketOnlyOperations).sort(),
     )
@@ -102,7 +102,7 @@ describe('the operations that only the admin socket serves', () => {
   )
 })
 
-test('an administrator can inspect and renew the certificates on another listener, and each renewal or reload names its caller', async () => {
+test('an administrator can list and renew the certificates without the admin socket, and a renewal or reload gets the ID of the administrator or the name of the host user', async () => {
   expect((await root.get(`${fabric}/pki/certificates`)).status).toBe(200)
   expect((await root.call('POST', `${fabric}/pki/renew`)).status).toBe(200)
   expect((await operator.call('POST', `${fabric}/pki/reload`)).status).toBe(200)
@@ -145,7 +145,7 @@ test('while the controller is in quarantine, only the host user can read the clu
   expect((await nobody.get(`${fabric}/cluster/status`)).status).toBe(503)
 })
 
-test('the admin socket waits longer for operations that need responses from other members', async () => {
+test('the admin socket returns the result of promoting a member even if the promotion takes longer than the handler timeout', async () => {
   const changed = Promise.withResolvers<undefined>()
   const slow = {
     ...controller.members,

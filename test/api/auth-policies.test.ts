@@ -84,7 +84,7 @@ describe('an auth policy', () => {
     expect((await shown(id))['primary']).toEqual(primary)
   })
 
-  test('raises a password length below 5 to 5, and negative numbers to 0', async () => {
+  test('raises a minimum password length below 5 to 5, and other negative numbers to 0', async () => {
     const low = { minPasswordLength: 1, maxAttempts: -2, lockoutDurationMinutes: -1 }
     const raised = { minPasswordLength: 5, maxAttempts: 0, lockoutDurationMinutes: 0 }
     const id = await newPolicy({ primary: { ...primary, updb: { ...primary.updb, ...low } } })

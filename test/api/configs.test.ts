@@ -41,7 +41,7 @@ const withPort = {
 }
 
 describe('a config type', () => {
-  test('exists in every new cluster for each type that OpenZiti clients know', async () => {
+  test('exists in a new cluster for each of the eight built-in types of OpenZiti', async () => {
     const listed = await root.get(`${types}?limit=100`)
     const names = (listed.body.data as Detail[]).map((row) => row['name']).sort()
     expect(names).toEqual([
@@ -421,7 +421,7 @@ describe('the services that a caller sees', () => {
     })
   })
 
-  test('can be listed by an administrator as another identity sees them, by name or id; a detail never includes config data', async () => {
+  test('can be listed by an administrator as another identity sees them, by name or id; the detail in the management API includes no config data', async () => {
     const query = `filter=${encodeURIComponent('name = "seen"')}&configTypes=all`
     const asRoot = await root.get(`${services}?${query}`)
     expect((asRoot.body.data as Detail[])[0]).toMatchObject({

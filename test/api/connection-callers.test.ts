@@ -52,7 +52,7 @@ test.each([
   { authorization: 'Bearer of bob', 'zt-session': 'of alice' },
   {},
 ])(
-  'a request does not wait for the previous caller of its connection if it has other credentials: %o',
+  'a request does not wait for the previous caller of its connection if it has other credentials or none: %o',
   (headers) => {
     const { callers, request } = usedUp()
     let isBegun = false

@@ -142,7 +142,7 @@ test('the log entry of a log-in contains no digest of the request, which would b
   expect(controller.cluster.proposals.at(-1)?.request).toBeUndefined()
 })
 
-test('without a leader, reads succeed, and writes, log-ins and log-outs are refused', async () => {
+test('without a leader, a list from the local state is returned, and writes, log-ins and log-outs are refused', async () => {
   controller.cluster.hasLeader = false
   expect((await root.get(services)).status).toBe(200)
   const write = await root.call('POST', services, service('x'))

@@ -217,7 +217,7 @@ describe('a database snapshot', () => {
 })
 
 describe('the audit log on the fabric API', () => {
-  test('shows administrators who created and changed a record, and refuses other callers', async () => {
+  test('names the administrator who created and changed a record, and refuses an identity without permissions', async () => {
     const body = { name: 'audited', type: 'User', isAdmin: false }
     const made = await root.call('POST', `${management}/identities`, body)
     const { id } = made.body.data as { id: string }

@@ -155,7 +155,7 @@ describe('an external JWT signer', () => {
     }
   })
 
-  test('is refused on create and patch if another signer has the same issuer, kid or fingerprint', async () => {
+  test('is refused if another signer has the same issuer, kid or fingerprint; a patch to the issuer of another signer is refused as well', async () => {
     const certPem = await certificate()
     const first = body({ certPem, kid: `kid ${serial}` })
     idOf(await root.call('POST', signers, first))

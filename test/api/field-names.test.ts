@@ -128,7 +128,7 @@ test('the keys of free-form maps keep their capital letters', async () => {
   expect((await shown('configs', config))['data']).toEqual({ Name: 'a', name: 'b' })
 })
 
-test('operations without a record descriptor also ignore the case of field names', async () => {
+test('a log-in, which has no record descriptor, also ignores the case of field names', async () => {
   const reply = await new CallerOf(controller).call(
     'POST',
     `${client}/authenticate?method=password`,

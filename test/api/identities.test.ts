@@ -220,39 +220,6 @@ describe('administrators', () => {
     expect(await detail(url)).toMatchObject({ isAdmin: true, disabled: false })
   })
 
-  test('have rights that an identity without permissions lacks, whose requests are refused before their body is read', async () => {
-    const url = `${identities}/alice-id`
-    const asked: [string, string, unknown][] = [
-      ['POST', identities, { name: 'x', type: 'User', isAdmin: true }],
-      ['POST', identities, '{"name":'],
-      ['PATCH', url, { isAdmin: true }],
-      ['PUT', url, { name: 'Alice', type: 'User', isAdmin: true }],
-      ['DELETE', url, undefined],
-      ['GET', url, undefined],
-      ['GET', `${url}/authenticators`, undefined],
-      ['POST', `${url}/enable`, undefined],
-      ['POST', `${url}/disable`, { durationMinutes: 0 }],
-      ['POST', `${url}/service-configs`, []],
-      ['DELETE', `${url}/service-configs`, []],
-      ['GET', `${url}/service-configs`, undefined],
-      ['GET', `${management}/authenticators`, undefined],
-      ['POST', `${management}/authenticators`, { identityId: 'alice-id', method: 'updb' }],
-      ['PATCH', `${management}/authenticators/admin-updb`, { password: 'stolen-password' }],
-      ['DELETE', `${management}/authenticators/admin-updb`, undefined],
-      ['GET', `${management}/configs`, undefined],
-      ['POST', `${management}/configs`, {}],
-      ['GET', `${management}/config-types`, undefined],
-      ['DELETE', `${management}/config-types/host.v1`, undefined],
-    ]
-    const proposals = controller.cluster.proposals.length
-    for (const [method, path, body] of asked) {
-      const reply = await alice.call(method, path, body)
-      expect(reply.status, `${method} ${path}`).toBe(401)
-      expect(reply.body.error?.code).toBe('UNAUTHORIZED')
-    }
-    expect(controller.cluster.proposals.length).toBe(proposals)
-  })
-
   test('can read the results of the data integrity check, unlike a caller with other permissions', async () => {
     const id = await newIdentity({ permissions: ['identity', 'service.read'] })
     const holder = new CallerOf(controller)
@@ -262,6 +229,39 @@ describe('administrators', () => {
     expect((await holder.get(results)).status).toBe(401)
     expect((await root.get(results)).status).toBe(200)
   })
+})
+
+test('an identity without permissions can neither read nor change identities, authenticators and configs, and is refused before its body is read', async () => {
+  const url = `${identities}/alice-id`
+  const asked: [string, string, unknown][] = [
+    ['POST', identities, { name: 'x', type: 'User', isAdmin: true }],
+    ['POST', identities, '{"name":'],
+    ['PATCH', url, { isAdmin: true }],
+    ['PUT', url, { name: 'Alice', type: 'User', isAdmin: true }],
+    ['DELETE', url, undefined],
+    ['GET', url, undefined],
+    ['GET', `${url}/authenticators`, undefined],
+    ['POST', `${url}/enable`, undefined],
+    ['POST', `${url}/disable`, { durationMinutes: 0 }],
+    ['POST', `${url}/service-configs`, []],
+    ['DELETE', `${url}/service-configs`, []],
+    ['GET', `${url}/service-configs`, undefined],
+    ['GET', `${management}/authenticators`, undefined],
+    ['POST', `${management}/authenticators`, { identityId: 'alice-id', method: 'updb' }],
+    ['PATCH', `${management}/authenticators/admin-updb`, { password: 'stolen-password' }],
+    ['DELETE', `${management}/authenticators/admin-updb`, undefined],
+    ['GET', `${management}/configs`, undefined],
+    ['POST', `${management}/configs`, {}],
+    ['GET', `${management}/config-types`, undefined],
+    ['DELETE', `${management}/config-types/host.v1`, undefined],
+  ]
+  const proposals = controller.cluster.proposals.length
+  for (const [method, path, body] of asked) {
+    const reply = await alice.call(method, path, body)
+    expect(reply.status, `${method} ${path}`).toBe(401)
+    expect(reply.body.error?.code).toBe('UNAUTHORIZED')
+  }
+  expect(controller.cluster.proposals.length).toBe(proposals)
 })
 
 describe('disabling an identity', () => {
@@ -299,7 +299,7 @@ describe('disabling an identity', () => {
     expect((await held.get(`${url}?consistency=linearizable`)).status).toBe(401)
   })
 
-  test('lasts until an administrator enables the identity if the given time is zero or negative, and is refused without a valid time', async () => {
+  test('has no end if the given time is zero or negative, and is refused without a valid time', async () => {
     const id = await newIdentity()
     for (const durationMinutes of [0, -1]) {
       await root.call('POST', `${identities}/${id}/disable`, { durationMinutes })

@@ -9,7 +9,7 @@ const limits = {
 }
 const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 
-test('large bodies are admitted while they fit the total limit, and then one by one in order of arrival', async () => {
+test('large bodies are admitted while they fit the total limit; the others wait, and are admitted in order of arrival', async () => {
   const bodies = new LargeBodyQueue(limits)
   const first = await bodies.take(60)
   const taken: string[] = []

@@ -53,7 +53,7 @@ describe('an auth policy that limits password attempts', () => {
     expect(refused.body.error?.code).toBe('INVALID_AUTH')
   })
 
-  test('shows the lock at the identity and in the list until the lock ends, but does not show the identity as disabled', async () => {
+  test('shows the lock at the identity and in the list until an administrator enables the identity, but does not show the identity as disabled', async () => {
     const url = `${management}/identities/alice-id`
     const shown = async () => (await root.get(url)).body.data as Record<string, unknown>
     await limitTo(3, 5)

@@ -38,7 +38,7 @@ test('an OpenZiti client’s request to add an unknown controller is refused wit
   expect(controller.members.changes).toEqual([])
 })
 
-test('each membership change passes the caller’s confirmation to the cluster, and returns the plan', async () => {
+test('each membership change passes the caller’s confirmation to the cluster; promotions, demotions and replacements return the plan', async () => {
   const confirmation = 'remove ctrl3 and tolerate 0 failures'
   const asked: [string, object][] = [
     ['remove-member', { id: 'ctrl3', confirmation }],

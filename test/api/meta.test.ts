@@ -198,7 +198,7 @@ test('any session lists controllers on the management API; controllers.read also
   ])
 })
 
-test('cluster members are listed without an envelope as in OpenZiti, and leadership is transferred on request', async () => {
+test('cluster members are listed in OpenZiti’s form, without meta, and leadership is transferred on request', async () => {
   const reply = await root.get(`${fabric}/cluster/list-members`)
   expect(JSON.parse(reply.text)).toEqual({
     data: [

@@ -160,7 +160,7 @@ describe('a device in the OAuth device flow', () => {
     expect((await enter(device.userCode)).status).toBe(404)
   })
 
-  test('gets its tokens only once', async () => {
+  test('gets its tokens only once; a second request is refused and invalidates the refresh token', async () => {
     const device = await begunDevice()
     await follow(await logIn(idOn(await enter(device.userCode)), await person()))
     const { json } = await device.ask()
@@ -185,7 +185,7 @@ describe('a device in the OAuth device flow', () => {
     expect((await device.ask(changes)).json['error']).toBe(error)
   })
 
-  test('can be approved at one controller with a user code that another controller issued', async () => {
+  test('is found at one controller by a user code that another controller issued', async () => {
     const device = await begunDevice()
     const { waitingDevices } = controller
     const key = device.userCode.replace('-', '')

@@ -39,7 +39,7 @@ test.each([
   'wiki.apps.example.org:1280',
   'wiki.apps.example.org',
 ])(
-  'a controller is an OIDC issuer at %s, because a name in its certificates is or matches that host',
+  'a controller is an OIDC issuer at %s, which is one of its configured addresses, or matches a name in its certificates',
   (host) => {
     expect(issuers.of(at(host))).toBe(`https://${host.toLowerCase()}/oidc`)
   },
@@ -66,7 +66,7 @@ test.each([
   expect(issuers.of(at(host))).toBe(null)
 })
 
-test('if a certificate has a wildcard name, the controller serves the console at the requested host name only, not at others that match', () => {
+test('if a certificate has a wildcard name, the hosts for a request include the requested host name, but no other name that matches the wildcard', () => {
   const hosts = issuers.hosts(at('wiki.apps.example.org:1280'))
   expect(hosts).toContain('wiki.apps.example.org:1280')
   expect(issuers.hosts(at('localhost:1280'))).not.toContain('wiki.apps.example.org:1280')

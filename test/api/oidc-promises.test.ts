@@ -63,7 +63,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${sessions}the challenge of a refused request > reports an access token that is malformed or has no session`,
     `${sessions}the challenge of a refused request > reports an access token that has expired`,
     `${sessions}the challenge of a refused request > is absent if the operation does not require a session`,
-    'api/external-jwt/log-in.test.ts > a log-in by an external JWT > is refused for a JWT %s; the challenge says at most that it is expired or missing, and the operator sees the reason',
+    'api/external-jwt/log-in.test.ts > a log-in by an external JWT > is refused for a JWT %s; the challenge says only expired, missing or invalid, and the audit entry contains the reason',
     'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > names the required signer in its challenge if the JWT is missing, invalid or expired',
   ],
   'error statuses; temporary failures are not OAuth errors': [

@@ -169,7 +169,7 @@ describe('a log-in whose policy requires an external JWT', () => {
   })
 })
 
-test('the log-in page shows a user that an external JWT is missing, before or after the user enters the TOTP code', async () => {
+test('the log-in page shows that an external JWT is missing: after the password, or after the TOTP code if the user has MFA', async () => {
   const { id: identityId, username } = await person()
   const caller = new CallerOf(controller)
   await caller.logIn({ username, password }, client)

@@ -193,7 +193,7 @@ describe('a client that reports the required posture', () => {
     expect(await person.sessions()).toEqual([session])
   })
 
-  describe('a client whose policy changes between the evaluation of its checks and the application of the log entry', () => {
+  describe('and whose policy changes between the evaluation of its checks and the application of the log entry', () => {
     /**
      * Runs `change` when the next session has been checked and before its log entry is proposed.
      */

@@ -211,7 +211,7 @@ describe('a request path', () => {
     expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
   })
 
-  test('gets a 405 if it does not support the method, with or without a session', async () => {
+  test('gets a 405 if it does not support the method, even without a session', async () => {
     for (const [method, path] of [
       ['DELETE', services],
       ['POST', `${services}/x`],

@@ -69,7 +69,7 @@ describe('a new edge router', () => {
     expect(controller.cluster.proposals.length).toBe(before + 1)
   })
 
-  test('has every field, and shows each unset field as null or omits it, as OpenZiti does', async () => {
+  test('shows an unset field as null or as empty, or omits it, as OpenZiti does', async () => {
     const id = await newRouter('fields')
     const { enrollmentToken, enrollmentJwt, enrollmentCreatedAt, enrollmentExpiresAt, ...rest } =
       await shown(root, `${edgeRouters}/${id}`)
@@ -267,7 +267,7 @@ describe('an edge router with an enabled tunneler', () => {
 })
 
 describe('The re-enrollment of an edge router', () => {
-  test('requires a new enrollment with a new token, invalidates every earlier token, and changes no other properties', async () => {
+  test('requires a new enrollment with a new token, invalidates every earlier token, and keeps the role attributes and the cost', async () => {
     const id = await newRouter('again', { roleAttributes: ['x'], cost: 3 })
     const url = `${edgeRouters}/${id}`
     const tokens = [(await shown(root, url))['enrollmentToken']]

@@ -65,7 +65,7 @@ test('a log-in under a policy that requires a TOTP code opens a session that lis
   expect((await alice.get(session)).status).toBe(401)
 })
 
-test('if a policy requires an external JWT, its log-ins name the signer and open partially authenticated sessions', async () => {
+test('if a policy requires an external JWT, sessions under the policy are partially authenticated and show the signer', async () => {
   const made = await root.call('POST', signers, {
     name: 'idp',
     issuer: 'idp',

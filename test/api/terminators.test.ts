@@ -173,7 +173,7 @@ describe('a terminator', () => {
 describe('the terminators of a service on the client API', () => {
   const url = (id: string): string => `${client}/services/${id}/terminators`
 
-  test('are visible only to callers who may use the service, even if the caller is an administrator', async () => {
+  test('are not visible to a caller who may not use the service, even if the caller is an administrator', async () => {
     await hosted()
     for (const caller of [alice, root]) {
       expect((await caller.get(url(service))).status).toBe(404)

@@ -292,7 +292,7 @@ describe('session certificates', () => {
     }
   })
 
-  test('are limited in number, and their certificate requests are validated like all others', async () => {
+  test('are limited in number, and are refused for an invalid certificate request', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const make = (csr: string): Promise<TlsReply> =>
       listener.call({ path, body: { csr }, token, by: device })

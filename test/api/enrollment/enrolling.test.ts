@@ -124,7 +124,7 @@ describe('an ott enrollment', () => {
     expect(data).toHaveLength(1)
   })
 
-  test('accepts the requests of all OpenZiti clients: a PEM body with either content type, JSON, and the separate path', async () => {
+  test('accepts a certificate request as PEM with either content type or as JSON, also at the separate path', async () => {
     for (const [path, headers, asJson] of [
       [`${ENROLL}?method=ott&`, PEM, false],
       ['/enroll?', { 'content-type': 'text/plain; charset=utf-8' }, false],
@@ -321,7 +321,7 @@ describe('routers', () => {
     ['transit-routers', 'trott'],
     ['edge-routers', ''],
   ] as const)(
-    'of %s enroll by the method "%s", and a repeated request returns the same certificates',
+    'created at /%s enroll by the method "%s", and a repeated request returns the same certificates',
     async (kind, method) => {
       const { id, token } = await newRouter(kind)
       const body = {
@@ -462,7 +462,7 @@ test('an enrolled identity receives the controllers’ client addresses', async 
 })
 
 describe('the identity of a controller', () => {
-  test('can be verified by enrolling clients with the published key set, and its key signs only tokens and UUID nonces', async () => {
+  test('can be verified by enrolling clients with the published key set; the controller signs no nonce that is not a UUID', async () => {
     const { keys } = JSON.parse(
       (await listener.call({ method: 'GET', path: `${ENROLL}/jwks` })).text,
     ) as { keys: (JWK & { x5c: string[] })[] }

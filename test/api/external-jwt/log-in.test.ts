@@ -132,7 +132,7 @@ describe('a log-in by an external JWT', () => {
     ['whose claim is empty', '', {}, 'TOKEN_CLAIM_MISSING', 'sub'],
   ]
   test.each(refused.map(([what, ...rest]) => [what, rest] as const))(
-    'is refused for a JWT %s; the challenge says at most that it is expired or missing, and the operator sees the reason',
+    'is refused for a JWT %s; the challenge says only expired, missing or invalid, and the audit entry contains the reason',
     async (_what, [subject, wish, reason, claim = '']) => {
       const token = await provider.token(subject, wish)
       const reply = await logIn(token)
