@@ -77,7 +77,7 @@ describe('an address of another host in a log-in response of the controller', ()
   })
 
   test.each(['verification_uri', 'verification_uri_complete'])(
-    'makes the log-in fail, and is not shown to the user, if it is the %s',
+    'makes the log-in of a device fail if it is the %s',
     async (name) => {
       const provider = await discovered()
       for (const address of addresses()) {

@@ -239,7 +239,7 @@ function adopting(id: string, { certificatePem }: CertificateWithKey, by = id): 
     .outcome
 }
 
-test('A log entry is refused if it adopts a certificate with a SHA-1 fingerprint other than the router’s, or the certificate of another router', async () => {
+test('The log entry of an adoption is refused if the certificate does not have the SHA-1 fingerprint of the router, or if another router is the actor of the entry', async () => {
   const { id, key } = await migratedRouter()
   const other = await migratedRouter()
   const before = routerOf(id)

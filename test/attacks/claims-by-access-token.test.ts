@@ -87,7 +87,7 @@ async function claimOf({ access_token: access }: Tokens): Promise<ClientAccessRe
 
 const noSession = { ok: false, fault: 'apiSession' }
 
-describe('an access token of a client that a router presents (a claim)', () => {
+describe('a token that a router presents for an OIDC client (a claim)', () => {
   test('is accepted with the certificate to which the token is bound', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = await claimOf(tokens)
@@ -123,7 +123,7 @@ function byServiceOf(claim: ClientAccessRequest, identityId: string): ClientAcce
   return { ...claim, sessionToken: '', serviceId, identityId }
 }
 
-describe('a router’s request with a client’s access token and the name of a service', () => {
+describe('a router’s request with a client’s access token and the ID of a service', () => {
   test('is accepted for that client, and opens one service session', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = byServiceOf(await claimOf(tokens), identityId)

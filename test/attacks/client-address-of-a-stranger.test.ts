@@ -73,7 +73,7 @@ describe.each([
     port = await SharedPort.open(limits, { balancers, isSeparate })
   }
 
-  test('takes the client address from the PROXY header of each connection, and ignores address headers inside the connection', async () => {
+  test('takes the client address from the PROXY header of each connection, and refuses a second PROXY header, before or inside TLS', async () => {
     await open()
     expect(await addressOfLogIn(await balanced(CLIENT))).toBe(CLIENT)
     expect(await addressOfLogIn(await balanced('2001:db8::7'))).toBe('2001:db8::7')

@@ -34,7 +34,7 @@ test('A client loses its channel when its session ended while the router was dis
   expect(bench.edge.channels).toBe(0)
 })
 
-test('A client loses the circuit and keeps its channel when its service session is removed', async () => {
+test('A client loses its circuit and its terminator, but keeps its channel, when their service sessions are removed', async () => {
   const client = await bench.admitted('mallory')
   bench.controller.circuits = () => madeCircuit('c1')
   await client.request(60_783, 7, serviceToken('dial1'))

@@ -30,7 +30,7 @@ test('connections that send nothing are closed, and then the listener accepts co
   }
 })
 
-test('a TLS handshake that sends a byte from time to time is closed at the same deadline as any other', async () => {
+test('a TLS handshake that takes too long is closed, even if bytes keep arriving', async () => {
   const socket = open()
   // The header of a ClientHello record that announces 512 bytes; the bytes follow one at a time.
   socket.write(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]))

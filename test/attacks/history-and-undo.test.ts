@@ -92,7 +92,7 @@ test('an undo cannot grant a right that its caller may not grant', async () => {
   expect(await shown(root, `${management}/identities/${id}`)).toMatchObject({ isAdmin: true })
 })
 
-test('the preview of an undo shows its reader no records of kinds that the reader may not see', async () => {
+test('the preview of undoing a change of a service is refused to a caller with service.read alone, and shown to a caller with admin_readonly', async () => {
   const id = await newService(root, 'ledger')
   await root.call('PATCH', `${management}/services/${id}`, { roleAttributes: ['books'] })
   const { index } = await newest('record=ledger')

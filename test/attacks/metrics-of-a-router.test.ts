@@ -125,7 +125,7 @@ test('A web server of a router serves only the APIs in its configuration', async
   expect((await get('/health-checks')).status).toBe(404)
 })
 
-test('If a web listener serves no metrics API, its metrics path shows health checks, like every other path', async () => {
+test('If a web listener serves only health checks, its metrics path shows health checks as well', async () => {
   await serve('{binding: health-checks}')
   const { type, text } = await get('/metrics', await leafOf(network.root, [MONITOR]))
   expect([type, text.includes('flotilla_router')]).toEqual(['application/json', false])

@@ -60,7 +60,7 @@ const policies = {
 }
 
 describe.each(Object.entries(policies))('a session that still lacks %s', (factor, authPolicyId) => {
-  test('may only call operations that complete or end the session, on any API, for any identity', async () => {
+  test('may call no operation of any API except the public ones and those in the list openToPartial, even if its identity is an administrator', async () => {
     const name = `administrator without ${factor}`
     const adminId = await made('identities', { name, type: 'User', isAdmin: true, authPolicyId })
     const permissions = ['admin_readonly', 'identity', 'ops', 'service']
@@ -100,7 +100,7 @@ test('a fully authenticated session becomes partially authenticated when its pol
   expect((await caller.get(`${management}/services`)).status).toBe(401)
 })
 
-test('a session without its second factor may call only the operations that this test lists', async () => {
+test('the operations with the permission for sessions without their second factor are exactly those in the list openToPartial', async () => {
   for (const [base, expected] of [
     [client, openToPartial],
     [management, openToPartial],

@@ -55,7 +55,7 @@ test('a caller can preview a change only if the caller may read the kind of the 
   expect(await ask(both, patch)).toBe(401)
 })
 
-test('a preview for a caller who is not an administrator contains no routers or router policies', async () => {
+test('a preview for a caller who may not read routers contains neither routers nor their counts', async () => {
   const reads = ['service-policy', 'edge-router-policy', 'auth-policy']
   const caller = await eve(...both, ...reads.map((kind) => `${kind}.read`))
   await created('edge-router-policies', {

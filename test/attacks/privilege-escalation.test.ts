@@ -82,7 +82,7 @@ test('a caller who may write identities can change and delete, but not replace, 
   }
 })
 
-test('the enrollment token of an identity with permissions is shown only to administrators', async () => {
+test('the enrollment token of an identity with permissions is shown to an administrator, but not to a caller without these permissions', async () => {
   const id = await holderOf('ca')
   const wanted = { identityId: id, method: 'ott', expiresAt }
   const enrollmentId = await made(root, `${management}/enrollments`, wanted)

@@ -42,7 +42,7 @@ test('the extension of a router’s certificate is refused if the attacker prese
   dataOf(await listener.call({ path, body, by: router.key }))
 })
 
-test('two controllers return the same certificates to a router that requests an extension from both of them', async () => {
+test('two simultaneous requests to extend the certificate of one router return the same certificates', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const body = await routerRequests(router.id, generatePrivateKeyPem())
   heldTogether(controller.issuer, 'router', 2)

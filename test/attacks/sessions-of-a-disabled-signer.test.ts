@@ -58,7 +58,7 @@ test('deleting an external JWT signer ends the sessions that were opened with it
   expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
 })
 
-test('disabling an external JWT signer ends the sessions opened with its JWTs, with their service sessions and circuits', async () => {
+test('disabling an external JWT signer ends the sessions opened with its JWTs, with their service sessions', async () => {
   await raiseLevel(controller)
   const other = await newSigner({ issuer: 'https://other.test', jwksEndpoint: server.url })
   const token = { claims: { iss: 'https://other.test' } }

@@ -32,7 +32,7 @@ async function bring(token: string): Promise<TlsReply> {
 const credentialsOf = (identityId: string) =>
   listed(root, `${management}/identities/${identityId}/authenticators`)
 
-test('an enrollment token that two controllers verify at the same time enrolls only one key', async () => {
+test('an enrollment token in two simultaneous requests enrolls only one key', async () => {
   const { identityId, token } = await newToken({ ott: true })
   heldTogether(controller.issuer, 'identity', 2)
   const replies = await Promise.all([bring(token), bring(token)])

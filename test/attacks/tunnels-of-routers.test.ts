@@ -249,7 +249,7 @@ test('a router that may only dial cannot host', async () => {
   expect(await tunnel.host('t of a dialer')).toBe(NO_ACCESS)
 })
 
-test('a router that policies do not permit for a service cannot dial the service', async () => {
+test('a router that policies do not permit for a service can neither dial nor host the service', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await manage('DELETE', `/service-edge-router-policies/${tunnel.reachId}`)

@@ -55,7 +55,7 @@ test('a request is not started if the client has not read the previous responses
   socket.destroy()
 })
 
-test('the unsent responses of many connections are limited in total, and connections whose clients read nothing are closed until others get responses', async () => {
+test('the unsent responses of many connections are limited in total: at the limit, connections whose clients read nothing are closed, and other clients still get responses', async () => {
   const { payload } = await controller.app.inject(path)
   const stuck = (): number =>
     accepted.filter(({ destroyed, writableLength }) => !destroyed && writableLength > 0).length

@@ -141,7 +141,7 @@ const doors: Readonly<
   },
 }
 
-test.each(Object.entries(doors))('%s accepts only its own kind of token', async (_name, door) => {
+test.each(Object.entries(doors))('%s accepts no token of another kind', async (_name, door) => {
   for (const app of [first, second]) {
     const oidc = new OidcClient({ app })
     const openers: string[] = []
