@@ -55,7 +55,7 @@ describe.each([
   ['A service policy', policyEnd],
   ['A role attribute', attributeEnd],
 ])('%s with an expiry', (_name, ends) => {
-  test('gives access until log time reaches the expiry, and in no log entry afterwards', () => {
+  test('gives access until log time reaches the expiry, and none from then on', () => {
     const { log, rights, dial, sessions, reader } = network(ends)
     expect(dial()).toBe(true)
     log.timeMs = endMs - 1
@@ -264,7 +264,7 @@ describe('The expiries of access', () => {
     expect(nextAccessExpiryMs(state)).toBe(startMs + 10 * MINUTE_MS)
   })
 
-  test('are announced only by the later of the two advance events if no entry was applied for a day', () => {
+  test('are announced in advance only once if no entry was applied until the times of both advance events were over', () => {
     const { log, state } = network(policyEnd)
     log.timeMs = endMs - MINUTE_MS
     log.endAccess()

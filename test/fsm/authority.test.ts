@@ -98,7 +98,7 @@ describe('a record that belongs to an administrator', () => {
     }
   })
 
-  test('is shown to administrators only, if the record is an enrollment', () => {
+  test('is a secret that only administrators may see, if the record is an enrollment', () => {
     const { state } = withAlice()
     const record = { id: 'x', createdAt: 1, updatedAt: 1, revision: 1, identityId: 'admin' }
     expect(disclosesAdminSecret(state, 'enrollment', record)).toBe(true)

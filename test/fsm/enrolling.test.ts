@@ -125,7 +125,7 @@ describe('the one-time enrollment token of an identity', () => {
     expect(state.table('authenticator').rows.size).toBe(1)
   })
 
-  test('is not used up if its certificate belongs to another identity', () => {
+  test('is not used up by a request with a certificate that is already in use', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     enroll(log, 'e1')

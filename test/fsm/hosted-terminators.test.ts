@@ -61,11 +61,13 @@ describe('a terminator that a router’s client hosts', () => {
     expect([hosting.terminator(), hosting.terminator('t2')?.id]).toEqual([undefined, 't2'])
   })
 
-  test('can share its instance with another host that knows the same secret', () => {
+  test('can share its instance with another terminator only if both have the same secret', () => {
     const hosting = new Hosting()
     const instance = { instanceId: 'front', instanceSecret: 'c2VjcmV0' }
     expect(hosting.host(instance).ok).toBe(true)
     expect(hosting.host({ ...instance, id: 't2' }).ok).toBe(true)
+    const other = { ...instance, id: 't3', instanceSecret: 'b3RoZXI=' }
+    expect(hosting.host(other)).toMatchObject({ ok: false, fault: { field: 'identitySecret' } })
   })
 
   test.each([

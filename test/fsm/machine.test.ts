@@ -36,7 +36,7 @@ async function open(
   return { machine, store, time, persisted, log }
 }
 
-test('applying one log twice gives equal digests at every index, and applying another log gives different digests', () => {
+test('applying one log twice gives equal digests at every index, and no two indexes have the same digests', () => {
   const digests: string[] = []
   const first = new ClusterState()
   const log = new LogWriter((entry) => {
@@ -85,6 +85,7 @@ test('the sorted ids of a table do not depend on the order of creation, and its 
   expect([...machine.ids('service')]).toEqual(['s3', 's1', 's2'])
   expect([...machine.sortedIds('service')]).toEqual(['s1', 's2', 's3'])
   expect(machine.countWith('terminator', 'serviceId', 's1')).toBe(0)
+  expect(machine.countWith('identity', 'authPolicyId', 'default')).toBe(1)
 })
 
 test('a store is rejected if its records do not match the digest stored with their log position', async () => {

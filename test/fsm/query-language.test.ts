@@ -496,7 +496,7 @@ describe('the cost limit of a list', () => {
     expect(reader.list('identity', { filter: 'name icontains "N7"' }).totalCount).toBe(3444 - 2333)
   })
 
-  test('counts subqueries', () => {
+  test('permits at most 16 subqueries in a filter', () => {
     const one = 'isEmpty(from a where true)'
     const rowOf = (count: number): string => Array.from({ length: count }, () => one).join(' and ')
     accepted(rowOf(16))

@@ -186,12 +186,15 @@ describe('a restore', () => {
 
 describe('a restore changes nothing', () => {
   test.each([
-    ['of another cluster', { clusterId: 'elsewhere' }],
-    ['of a newer feature level', { featureLevel: 3 }],
-    ['that is too large', { bytes: String(restoreLimits.stagedBytesMax + 1), chunks: 10_000 }],
-    ['with an invalid id', { id: 'a b' }],
-    ['with more chunks than its bytes allow', { chunks: 100_000 }],
-  ])('if the backup is a backup %s', (_what, given) => {
+    ['a backup of another cluster', { clusterId: 'elsewhere' }],
+    ['a backup of a newer feature level', { featureLevel: 3 }],
+    [
+      'a backup that is too large',
+      { bytes: String(restoreLimits.stagedBytesMax + 1), chunks: 10_000 },
+    ],
+    ['an invalid id of the restore', { id: 'a b' }],
+    ['more chunks than the bytes allow', { chunks: 100_000 }],
+  ])('if it begins with %s', (_what, given) => {
     const { state, log } = since()
     const before = state.entitiesDigest()
     const restore = new Restore(log, backup().content)

@@ -88,7 +88,7 @@ describe('router certificates that are extended over the router’s channel', ()
     expect(extending.router.fingerprint).toBe('print of r1')
   })
 
-  test('are refused if the router’s current certificate is invalid, or if the new certificate is in use elsewhere', () => {
+  test('are refused if the router presents an old certificate, or if the new certificate is in use elsewhere', () => {
     const extending = new Extending()
     expect(extending.begin('r1', 'an old print')).toMatchObject({ code: 'UNAUTHORIZED' })
     expect(extending.begin('r1', 'print of r1', 'print of r2')).toMatchObject({

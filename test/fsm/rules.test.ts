@@ -323,8 +323,9 @@ describe('the config overrides of an identity', () => {
   test('may have a type with the name of a prototype member such as __proto__', () => {
     const { log, state } = withConfigs()
     log.patch('configType', 'proxy.v1', { name: '__proto__' })
-    const config = shown(state, 's1', 'admin', 'all')
-    expect(JSON.stringify(config)).toContain('"__proto__":{"port":1}')
+    log.serviceConfigs('associate', 'i1', [['s1', 'c2']])
+    const config = shown(state, 's1', 'i1', 'all')
+    expect(JSON.stringify(config)).toContain('"__proto__":{"port":2}')
   })
 })
 

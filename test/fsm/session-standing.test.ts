@@ -192,7 +192,7 @@ test('a missing session, or a session without an identity, is not valid', () => 
 })
 
 describe('sessions whose signer is disabled', () => {
-  test('end when the signer is disabled, but sessions of other signers continue', () => {
+  test('end when the signer is disabled, but other sessions continue', () => {
     const { state, log } = withAlice()
     state.featureLevel = 2
     log.logIn('of-admin')

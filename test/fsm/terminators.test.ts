@@ -27,12 +27,15 @@ describe('a terminator', () => {
     [{ serviceId: '' }],
     [{ routerId: '' }],
     [{ serviceId: 's2' }],
-  ])('cannot be created if its service or router is missing: %j', (changes) => {
-    const { log } = network()
-    expect(hosted(log, 't1', changes)).toMatchObject({ ok: false, code: 'NOT_FOUND' })
-  })
+  ])(
+    'cannot be created if its router is missing, or if its service is missing or fabric-only: %j',
+    (changes) => {
+      const { log } = network()
+      expect(hosted(log, 't1', changes)).toMatchObject({ ok: false, code: 'NOT_FOUND' })
+    },
+  )
 
-  test('is deleted with its service and with its router', () => {
+  test('is deleted when its service or its router is deleted', () => {
     const { log, state } = network()
     hosted(log, 't1')
     hosted(log, 't2', { routerId: 'r2' })

@@ -235,7 +235,7 @@ describe('a CA', () => {
 })
 
 describe('a certificate authenticator', () => {
-  test('is the only one of an identity, has all its fields, and is refused if its certificate belongs to a router', () => {
+  test('is the only one of its identity, has all its fields and a unique fingerprint, and is refused for the identity of a router', () => {
     const { log, state } = formedState()
     expect(certificate(log, 'a', 'admin', { certPem: '' })).toMatchObject(
       refusedWith('COULD_NOT_VALIDATE', 'certPem'),
