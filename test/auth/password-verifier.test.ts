@@ -140,7 +140,7 @@ test('guesses at the same time count toward the limit before any of them has fai
   expect(codes.filter((code) => code === 'let through')).toHaveLength(10)
 })
 
-test('the refusal after failed log-ins contains the reason and the waiting time', async () => {
+test('the refusal of a log-in after many failed log-ins, or during many others, contains the reason and the waiting time', async () => {
   const clock = new ManualClock()
   const throttle = new LogInThrottle({ ...limits, failuresMax: 2, attemptsMax: 2 }, clock)
   const told = (name: string): Promise<string | null> =>

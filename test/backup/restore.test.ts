@@ -160,7 +160,7 @@ test('only the new controller can decrypt the restored keys of certificates and 
   await machine.close()
 })
 
-test('two restores of one backup create two different clusters, each of which can be backed up again', async () => {
+test('two restores of one backup create clusters with different keys, and a restored cluster can be backed up and restored again', async () => {
   const [first, second] = [await opened(await restore()), await opened(await restore())]
   expect(first.keyring.clusterKeys()).not.toEqual(second.keyring.clusterKeys())
   const cluster = { ...source.parts.cluster, clusterId: who.clusterId }

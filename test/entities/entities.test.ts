@@ -80,7 +80,7 @@ describe('every entity descriptor', () => {
     },
   )
 
-  test('has the same link keys as the OpenZiti API', () => {
+  test('of services, service policies, auth policies, identity types, authenticators and API sessions has the link keys of the OpenZiti API', () => {
     const keys = Object.fromEntries(
       entities.map((entity) => [entity.collection, entity.links.map(({ key }) => key)]),
     )
@@ -341,22 +341,22 @@ describe('the parser of request bodies', () => {
     expect(problem).toBeInstanceOf(Problem)
     expect(problem).toMatchObject({ code: 'COULD_NOT_VALIDATE', fault: { field, reason } })
   })
+})
 
-  test('refuses wrong types and values outside the limits of a schema, and accepts unknown members, and null for members that are not required', () => {
-    const ajv = newAjv()
-    const create = ajv.compile(requestSchema(services, 'create'))
-    const patch = ajv.compile(requestSchema(policies, 'patch'))
-    expect(create({ name: 'n', encryptionRequired: true, tags: null, more: 1 })).toBe(true)
-    expect(create({ name: 'n' })).toBe(false)
-    expect(create({ name: null, encryptionRequired: true })).toBe(false)
-    expect(create({ name: 7, encryptionRequired: true })).toBe(false)
-    expect(create({ name: 'n', encryptionRequired: 'true' })).toBe(false)
-    expect(create({ name: 'n', encryptionRequired: true, maxIdleTimeMillis: -1 })).toBe(false)
-    expect(create({ name: 'n', encryptionRequired: true, maxIdleTimeMillis: 1.5 })).toBe(false)
-    expect(create({ name: 'n', encryptionRequired: true, terminatorStrategy: 'x' })).toBe(false)
-    expect(create({ name: 'n'.repeat(513), encryptionRequired: true })).toBe(false)
-    expect(patch({ semantic: null, type: 'Bind' })).toBe(true)
-    expect(patch({ semantic: 'anyof' })).toBe(false)
-    expect(patch({ serviceRoles: [1] })).toBe(false)
-  })
+test('the schema of a request body refuses wrong types and values outside its limits, and accepts unknown members, and null for members that are not required', () => {
+  const ajv = newAjv()
+  const create = ajv.compile(requestSchema(findEntity('service'), 'create'))
+  const patch = ajv.compile(requestSchema(findEntity('servicePolicy'), 'patch'))
+  expect(create({ name: 'n', encryptionRequired: true, tags: null, more: 1 })).toBe(true)
+  expect(create({ name: 'n' })).toBe(false)
+  expect(create({ name: null, encryptionRequired: true })).toBe(false)
+  expect(create({ name: 7, encryptionRequired: true })).toBe(false)
+  expect(create({ name: 'n', encryptionRequired: 'true' })).toBe(false)
+  expect(create({ name: 'n', encryptionRequired: true, maxIdleTimeMillis: -1 })).toBe(false)
+  expect(create({ name: 'n', encryptionRequired: true, maxIdleTimeMillis: 1.5 })).toBe(false)
+  expect(create({ name: 'n', encryptionRequired: true, terminatorStrategy: 'x' })).toBe(false)
+  expect(create({ name: 'n'.repeat(513), encryptionRequired: true })).toBe(false)
+  expect(patch({ semantic: null, type: 'Bind' })).toBe(true)
+  expect(patch({ semantic: 'anyof' })).toBe(false)
+  expect(patch({ serviceRoles: [1] })).toBe(false)
 })

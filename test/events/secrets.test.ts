@@ -35,7 +35,7 @@ const everything = {
   entityTypes: null,
 } as const
 
-test('no secret that a client has written appears in any event stream, file or output', async () => {
+test('no secret, whether a client wrote it or the controller generated it, appears in an event stream, in an event file or on standard output', async () => {
   const path = join(dir, 'events.log')
   const file = new FileSink({
     bus: controller.events.bus,

@@ -71,7 +71,7 @@ test('a client that reconnects to an event stream receives each missed event onc
   expect(again.of('gap')).toEqual([])
 })
 
-test('an event stream sends a gap event instead of events that were already evicted', async () => {
+test('an event stream sends a gap event to a client whose last event is older than all events in the event ring', async () => {
   const stream = await tap('?namespaces=entityChange', { 'last-event-id': '3:0:1' })
   await eventually(() => expect(stream.of('gap')).toHaveLength(1))
   const other = await tap('?namespaces=entityChange', { 'last-event-id': '2:100000:1' })

@@ -106,7 +106,7 @@ test('usage events are created for all 500 circuits in one usage counter that co
   expect(events).toHaveLength(4 * ids.length)
 })
 
-test('usage events are created from a report only up to the limit if the report exceeds the limit', () => {
+test('usage events are created from one report only up to a maximum number', () => {
   const values = { 'ingress.rx': 1n, 'ingress.tx': 1n, 'egress.rx': 1n, 'egress.tx': 1n }
   const ids = Array.from({ length: routerLimits.routerUsagesMax }, (_, at) => `c${at}`)
   const buckets = Object.fromEntries(ids.map((id) => [id, { values }]))

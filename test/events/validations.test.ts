@@ -227,6 +227,8 @@ describe('validating terminators through events', async () => {
       detail: 'gone',
     })
     expect([await isThere(one), await isThere(two)]).toEqual([true, false])
+    const [told] = (await controller.machine.listAudit({ limit: 1 })).records
+    expect(told).toMatchObject({ action: 'delete', entityId: two, actor: 'admin-id' })
   })
 
   test('requires an administrator', async () => {

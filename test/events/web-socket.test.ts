@@ -45,7 +45,7 @@ test('an OpenZiti client can subscribe to events, also under the names of earlie
   await eventually(() => expect(one.isClosed).toBe(true))
 })
 
-test('an invalid request on an event web socket gets an error, or closes the web socket', async () => {
+test('an invalid request on an event web socket gets an error, and an invalid frame closes the web socket', async () => {
   for (const body of ['nonsense', '[]', { format: 'xml' }, { format: 'json', subscriptions: 1 }]) {
     const one = opened(root.token ?? '')
     one.ask(body)

@@ -159,7 +159,7 @@ describe('an MFA check', () => {
       ...fields,
     })
 
-  test('passes only in a session in which a code was given, even if the device reports otherwise', () => {
+  test('passes only in a session in which a code was given: a report from the device does not suffice', () => {
     expect(passesPostureCheck(mfa({}), running(process({})))).toBe(false)
     expect(passesPostureCheck(mfa({}), shown({}))).toBe(false)
     expect(passesPostureCheck(mfa({}), shown({ passedAtMs: 1 }))).toBe(true)

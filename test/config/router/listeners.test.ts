@@ -144,7 +144,7 @@ describe('the section listeners of a router configuration', () => {
     expectFault(tunnel('mode: proxy, services: [web]'), 'listeners[0].options.services: expected')
   })
 
-  test('accepts for the binding tunnel in mode tproxy the options resolver and dnsSvcIpRange', () => {
+  test('accepts for the binding tunnel in mode tproxy the options resolver, dnsSvcIpRange and dnsUpstream', () => {
     const found = config(
       tunnel('mode: tproxy, resolver: "udp://127.0.0.1:53", dnsSvcIpRange: 100.64.0.0/10'),
     )
