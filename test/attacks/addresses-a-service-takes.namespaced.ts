@@ -112,7 +112,7 @@ describe('A service does not intercept', () => {
     expect(routes()).toEqual(['100.64.0.0/10'])
   })
 
-  test('an address of this host, even if it may intercept another of its addresses', async () => {
+  test('an address of this host, even if the same service intercepts another address', async () => {
     const stage = await running(taking(['10.9.9.9', '127.0.0.1', '0.0.0.0/0', 'localhost']))
     await eventually(() => stage.network.logged('service intercepted').length).toBe(1)
     expect(routes()).toEqual(['10.9.9.9', '100.64.0.0/10'])
