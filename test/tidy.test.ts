@@ -196,7 +196,7 @@ test('each top-level folder of src imports only the folders that docs/ARCHITECTU
 const consoleImport = 'src/console/pages/import/'
 const applyFiles = /^src\/(cli\/(access|client|network)\/|controller\/command-failure\.ts$)/
 
-test('the console imports only src/client and declared packages', () => {
+test('the console imports only src/client, declared packages and, for its import page, files of flotilla apply', () => {
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
   const built = new Set([
     ...Object.keys(manifest['dependencies'] ?? {}),

@@ -106,7 +106,7 @@ function templateText(node: Tree): string {
 }
 
 describe('A sentence in the program’s output', () => {
-  test('uses the standard terms of the field', () => {
+  test('contains none of the words that the style guide excludes', () => {
     const found = sources
       .filter(({ path }) => !replicated.some((folder) => path.startsWith(folder)))
       .flatMap(({ path, tree }) =>
@@ -135,7 +135,7 @@ function longCommentLines(text: string): number {
     .filter((line) => line.length > COLUMNS_MAX && /^\s*(\/\/|\/\*\*|\*)/.test(line)).length
 }
 
-test('comments are at most 100 columns wide', () => {
+test('comments in src are at most 100 columns wide', () => {
   const found = sources.filter(({ text }) => longCommentLines(text) > 0).map(({ path }) => path)
   expect(found).toEqual([])
 })

@@ -455,7 +455,7 @@ describe('a message that a channel sends', () => {
     channel.close('over')
   })
 
-  test('is sent by trySend at the end of the event loop turn, in a single write, in order, and before a close', async () => {
+  test('is sent by trySend at the end of the event loop turn, in order, and before a close', async () => {
     const { pipe, channel } = await opened()
     const sent = (): number[] => pipe.sent.slice(1).map(({ contentType }) => contentType)
     channel.trySend({ contentType: 1100 }, 1000)
@@ -526,7 +526,7 @@ describe('a channel whose reading is paused', () => {
     channel.close('over')
   })
 
-  test('stays paused when a rate limit or the wait for its peer ends, and applies both again after the pause', async () => {
+  test('stays paused when a rate limit or the wait for its peer ends, and applies the rate limit again after the pause', async () => {
     const { pipe, got, channel } = await opened({ messagesPerSecondMax: 10 })
     pipe.push(Buffer.concat(Array.from({ length: 30 }, (_, sequence) => frameOf({ sequence }))))
     await settle()

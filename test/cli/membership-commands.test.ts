@@ -399,7 +399,7 @@ describe('A cluster command at the public API with a session', () => {
     expect([received, seen.length - asked]).toEqual([1, 0])
   })
 
-  test('reports incomplete connection options as wrong usage', async () => {
+  test('refuses incomplete or contradictory connection options', async () => {
     expect((await run(['cluster', 'list'])).stderr).toContain('--config FILE on its host')
     expect((await run(['cluster', 'list', '--url', url])).stderr).toContain('--session-file')
     const both = ['cluster', 'list', '--url', url, '--config', config]

@@ -75,8 +75,8 @@ function faultOf(named: string): string | null {
   return unknown.length === 0 ? null : `no option ${unknown.join(', ')}`
 }
 
-describe('The commands in the docs', () => {
-  test.each(pages)('of %s in code blocks are accepted by the program', async (page) => {
+describe('The commands', () => {
+  test.each(pages)('in code blocks of %s are accepted by the program', async (page) => {
     for (const line of linesIn(readFileSync(join(root, page), 'utf8'))) {
       const words = wordsOf(line)
       const ran = await ranBy(words).catch((error: unknown) => String(error))
@@ -84,7 +84,7 @@ describe('The commands in the docs', () => {
     }
   })
 
-  test.each(pages)('of %s in sentences are commands and options of the program', (page) => {
+  test.each(pages)('in sentences of %s are commands and options of the program', (page) => {
     const named = namedIn(readFileSync(join(root, page), 'utf8'))
     const faults = named.flatMap((one) => {
       const fault = faultOf(one)

@@ -240,8 +240,10 @@ describe('pki renew and reload', () => {
     ])
     expect([taken.length, mistakes]).toEqual([2, []])
   })
+})
 
-  test('obtain, for a member with an expired certificate, a new one from a running member, which refuses an unknown member, another key and another issuer', async () => {
+describe('pki renew with the certificate of another member', () => {
+  test('obtains, for a member with an expired certificate, a new one from a running member, which refuses an unknown member, another key and another issuer', async () => {
     const expired = { notBeforeMs: now - 9 * DAY_MS, notAfterMs: now - DAY_MS }
     const away = await leafOf('ctrl3', expired)
     await serve([{ id: 'ctrl3', leaf: away }])

@@ -139,7 +139,7 @@ test('a quickstart folder resumes only if it has every configuration and at leas
   expect(failureOf(plan).message).toContain(join('ctrl2', 'config.yml'))
 })
 
-test('an interrupted quickstart resumes with the files that it has already written', async () => {
+test('the folder of an interrupted quickstart counts as incomplete, its complete controllers are kept, and other values are refused', async () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, '.forming.4711.partial'), 'cut off')
   expect(inspectFolder(plan)).toBe('empty')

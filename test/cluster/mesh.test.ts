@@ -219,7 +219,7 @@ const attacks: readonly Attack[] = [
   },
 ]
 
-test.each(attacks)('the mesh refuses with a status and one log line: $name', async (case_) => {
+test.each(attacks)('the mesh refuses, and logs the reason as a warning: $name', async (case_) => {
   const { identity, frames, method, code = Status.UNAVAILABLE, reason } = case_
   const raftBefore = victim.raft.length
   const linesBefore = victim.log.lines.length

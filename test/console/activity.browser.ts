@@ -61,6 +61,7 @@ describe.skipIf(browserMissing !== null)('The Activity page of the console', () 
     const changed = entryOf(page, 'changed service policy sales to crm')
     await changed.waitFor()
     await expect.poll(() => page.locator('.activity-list > li').count()).toBe(2)
+    await changed.getByText('Default Admin').first().waitFor()
     expect(await changed.locator('.activity-what').innerText()).toContain('Identity roles')
     await changed.locator('.expand').click()
     await changed.locator('.was', { hasText: '#sales' }).waitFor()
@@ -117,7 +118,7 @@ describe.skipIf(browserMissing !== null)('The Activity page of the console', () 
     await page.getByText(activity.none, { exact: true }).waitFor()
   })
 
-  test('shows live events with linked record names, and traffic reports only on request', async () => {
+  test('shows live events with linked record names, and does not include traffic reports at first', async () => {
     const page = await network.open(1, 'activity/live')
     await page.getByLabel(pageTexts.events.filter).fill('printer')
     const id = await network.create('services', { name: 'printer', encryptionRequired: true })
@@ -157,7 +158,7 @@ describe.skipIf(browserMissing !== null)('The Activity page of the console', () 
     network.browser.complaints.length = 0
   })
 
-  test('shows its reader only readable records, and an undo without permission shows the reason of the refusal', async () => {
+  test('shows a user who may only read changes but no choice of log-ins, and refuses an undo with the reason', async () => {
     const account = { username: 'reader', password: 'a long enough password' }
     const identityId = await network.create('identities', {
       name: 'reader',

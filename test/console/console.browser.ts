@@ -122,7 +122,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     },
   )
 
-  test('shows a stored script on every page as text, and never runs it', async () => {
+  test('never runs a stored script on the pages that show services, identities, policies, access or activity', async () => {
     const page = await open(1)
     const [service] = await rowsOf('services', 'name contains "onerror"')
     const paths = [
@@ -181,7 +181,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(await page.getByLabel('Name *').getAttribute('aria-invalid')).toBe('true')
   })
 
-  test('lists everything that is missing for an identity’s access to a service', async () => {
+  test('shows that an identity cannot reach a service that a policy grants but that has no terminator', async () => {
     const [laptop] = await rowsOf('identities', 'name = "laptop"')
     const [wiki] = await rowsOf('services', 'name = "wiki"')
     const page = await open(1, `access?identity=${String(laptop?.['id'])}`)
@@ -252,7 +252,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(tablet?.['disabled']).toBe(true)
   })
 
-  test('creates a network with all its records, and shows every reason why an identity cannot reach a service', async () => {
+  test('creates the records of a network, and shows why an identity cannot reach a service until nothing is missing', async () => {
     const page = await open(1, 'wizards/router')
     await page.getByLabel('Name *').fill('gate')
     await page.getByRole('button', { name: texts.wizards.makeRouter }).click()
@@ -614,7 +614,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
   })
 
   test.each(['SIGKILL', 'SIGSTOP'] as const)(
-    'shows the data of every page within seconds after the controller that serves the page received %s',
+    'shows the data of every page after the controller that serves the page received %s',
     async (signal) => {
       const [first = 2] = await network.cluster.followers()
       const page = await open(first, 'services')

@@ -30,6 +30,6 @@ test.each([
   },
 )
 
-test.each(['wiki', 'a=1', 'a,b', '"', ''])('the CSV cell %j is written unchanged', (value) => {
+test.each(['wiki', 'a=1', 'a,b', '"', ''])('the CSV cell %j is only quoted', (value) => {
   expect(csvText([[value]])).toBe(`"${value.replaceAll('"', '""')}"\r\n`)
 })

@@ -217,7 +217,7 @@ describe('A config value in the console’s form', () => {
 })
 
 describe('A fault in the console’s form', () => {
-  test('of an item in a list is shown at that item, at the faulty field', () => {
+  test('is shown at the faulty field of the faulty item in a list', () => {
     const fault = { name: 'portRanges', below: '1.low', reason: 'Must be integer' }
     const { fields } = formOf({ type: 'object', properties: { low: { type: 'integer' } } })
     expect(itemFault(fault, 0)).toBeNull()

@@ -28,7 +28,7 @@ test('a row that has ended meanwhile counts as ended', async () => {
   expect(await ended({ b: refusal(404) })).toEqual({ ids: ['a', 'b', 'c'], failure: null })
 })
 
-test('after a failure the others are ended too, and the first failure is reported', async () => {
+test('after a failure, the other rows are ended too, and the first failure is reported', async () => {
   const first = refusal(403)
   expect(await ended({ a: first, b: new Error('away') })).toEqual({
     ids: ['a', 'b', 'c'],

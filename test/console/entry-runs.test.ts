@@ -17,7 +17,7 @@ test('five or more changes of an actor with the same action in a minute are one 
   ])
 })
 
-test('fewer changes, or changes in different minutes, stay separate', () => {
+test('fewer than five changes, or changes in different minutes, stay separate', () => {
   const four = [4, 3, 2, 1].map((index) => entry(index, 'ada', 'create'))
   expect(sizes(four)).toEqual([1, 1, 1, 1])
   const later = [9, 8].map((index) => entry(index, 'ada', 'create', '2026-11-01T10:01:00.000Z'))

@@ -39,23 +39,23 @@ describe('an alert of a router in the list of live events', () => {
       ])
     },
   )
+})
+
+describe('an event in the list of live events', () => {
+  const change = (entityType: string) =>
+    event('entityChange', { entityType, eventType: 'updated', finalState: { id: 'x', name: 'n' } })
 
   test('shows an event type that is the name of an inherited property as text', () => {
     expect(typeof eventTypeText(event('circuit', { event_type: '__proto__' }))).toBe('string')
   })
-})
 
-describe('an event about a changed record', () => {
-  const change = (entityType: string) =>
-    event('entityChange', { entityType, eventType: 'updated', finalState: { id: 'x', name: 'n' } })
-
-  test('has the kind of the record as its heading', () => {
+  test('has the kind of the changed record as its heading', () => {
     expect(eventKindText(change('services'))).toBe('Service')
     expect(eventTypeText(change('services'))).toBe('Changed')
     expect(eventKindText(event('circuit', {}))).toBe('Circuit')
   })
 
-  test('has a title that names the kind of the record and what happened to it', () => {
+  test('has a title that names the kind of the record, and what happened to the record if the event says so', () => {
     expect(eventTitle(change('services'))).toBe('Service changed')
     expect(eventTitle(change('apiSessions'))).toBe('API session changed')
     expect(eventTitle(event('sdk', { event_type: 'sdk-online' }))).toBe('Client online')
@@ -63,7 +63,7 @@ describe('an event about a changed record', () => {
     expect(eventTitle(event('circuit', {}))).toBe('Circuit')
   })
 
-  test('about an enrollment names the identity', () => {
+  test('names the identity of a deleted enrollment', () => {
     const initialState = { id: 'e1', identityId: 'i1' }
     const deleted = event('entityChange', { entityType: 'enrollments', initialState })
     expect(eventRecords(deleted)).toEqual([{ path: 'identities', id: 'i1', name: '' }])
@@ -90,7 +90,7 @@ describe('an event about a changed record', () => {
     expect(logIns.map(isFrequentEvent)).toEqual([true, false])
   })
 
-  test('about a terminator names its service and router, also after the deletion', () => {
+  test('names the service and the router of a deleted terminator', () => {
     const initialState = { id: 't1', serviceId: 's1', routerId: 'r1' }
     const deleted = event('entityChange', { entityType: 'terminators', initialState })
     expect(eventRecords(deleted).map(({ path, id }) => `${path}/${id}`)).toEqual([

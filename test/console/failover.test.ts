@@ -101,7 +101,7 @@ test('the client reports a missing leader if no controller knows one', async () 
   expect((refusal as ApiRefusalError).code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('the client never repeats a change without a request ID', async () => {
+test('the client never repeats a change that has no request ID', async () => {
   const { client, sent } = clientOf(refusing)
   const asked = client.ask({ method: 'POST', path: '/x', isOnceOnly: true })
   await expect(asked).rejects.toBeInstanceOf(OutcomeUnknownError)

@@ -97,7 +97,7 @@ describe.skipIf(browserMissing !== null)('The console’s form of a config', () 
     })
   })
 
-  test('requires the allowed values of host.v1 once the user lets the client choose the target', async () => {
+  test('replaces the port of host.v1 by allowed port ranges once the user lets the client choose the port', async () => {
     const page = await newConfig('forwarding', 'host.v1')
     await page.getByLabel('Port *').waitFor()
     await page.getByText(texts.form.moreOptions).click()
@@ -356,7 +356,7 @@ describe.skipIf(browserMissing !== null)('The console’s form of an identity', 
 })
 
 describe.skipIf(browserMissing !== null)('The console’s form of an enrollment', () => {
-  test('takes the expiry from a preset, in the time zone of the browser', async () => {
+  test('takes the expiry from a preset, and shows the days that are left', async () => {
     const identity = { name: 'new laptop', type: 'Device', isAdmin: false }
     await network.create('identities', identity)
     const page = await network.open(1, 'enrollments/new')

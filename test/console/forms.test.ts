@@ -118,7 +118,7 @@ if (service === null) throw new Error('services are a kind')
 const creation = served.operation('post', '/services')
 const fields = buildFormFields(creation?.body ?? {}, service)
 
-test('the form of a new record initially shows the required fields', () => {
+test('the draft of a new service initially contains only that encryption is required', () => {
   expect(initialDraft(fields)).toEqual({ encryptionRequired: true })
   expect(creation?.permission).toBe('service.create')
 })
@@ -176,7 +176,7 @@ test('a patch by the console contains empty values for the cleared members of a 
   })
 })
 
-test('a draft that was not changed does not count as unsaved', () => {
+test('a null value equals a missing one in a draft, but a list in another order or an empty text is a change', () => {
   expect(isDeepEqual({ a: null }, {})).toBe(true)
   expect(isDeepEqual([1, 2], [2, 1])).toBe(false)
   expect(isDeepEqual('', null)).toBe(false)

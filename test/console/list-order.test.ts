@@ -40,7 +40,7 @@ test('circuits of one client to one service over one path are one group, the new
   expect(groupCircuits([circuit('a', 1), circuit('b', 1, 'ada', 'other')])).toHaveLength(2)
 })
 
-test('a column with one value in all rows is left out, except a column that is no quiet one', () => {
+test('a column of a method, a type or an address is left out if all rows have the same value', () => {
   const columns = ['identity', 'method', 'ipAddress', 'type']
   const rows = [
     { id: 'a', identity: 'ada', method: 'cert', ipAddress: '10.0.0.1' },
@@ -73,7 +73,7 @@ test('the list of enrollments starts with tokens that can be used, until the use
   expect(filterOf({ ...nothing, facets: { expiry: 'over' } })).toMatch(/^expiresAt <= datetime/)
 })
 
-test('the list of terminators is sorted by router within a service', () => {
+test('a list that is sorted by service is sorted by router within a service', () => {
   const query = new URLSearchParams(listRequestQuery({ ...nothing, sort: 'service' }, [], rows))
   expect(query.get('sort')).toBe('service asc, router asc')
 })

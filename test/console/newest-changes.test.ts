@@ -26,7 +26,7 @@ test('recent changes leave out the terminators of routers, with and without a ch
   }
 })
 
-test('recent changes contain terminators of people and other changes of routers', () => {
+test('recent changes contain terminators of people and other changes of routers, but no created sessions', () => {
   expect(shows({ actor: 'admin', action: 'create', entity: 'terminator' })).toBe(true)
   expect(shows({ actor: 'router:r1', action: 'enroll', entity: 'edgeRouter' })).toBe(true)
   expect(shows({ actor: 'admin', action: 'session-create', entity: 'session' })).toBe(false)

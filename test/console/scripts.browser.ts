@@ -86,7 +86,7 @@ const network = consoleNetwork(
 describe.skipIf(browserMissing !== null)(
   'A script in stored text is shown as text in the console and does not run',
   () => {
-    test('on the page of every kind of record, with all its tabs', async () => {
+    test('on the lists and pages of nine kinds of records, with their tabs', async () => {
       const page = await network.open(1)
       for (const [collection, id] of Object.entries(ids)) {
         for (const path of [collection, `${collection}/${id}`, `${collection}/${id}?tab=edit`]) {

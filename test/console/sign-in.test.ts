@@ -209,7 +209,7 @@ describe('An access token of the console', () => {
     expect(session.current.value?.name).toBe('Ann ü')
   })
 
-  test('is renewed after a failed attempt if it has not expired, and not afterwards', async () => {
+  test('is requested again after failed attempts until it expires, and not afterwards', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()

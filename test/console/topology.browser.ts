@@ -39,7 +39,7 @@ async function visibleWidth(page: Page): Promise<number> {
 }
 
 describe.skipIf(browserMissing !== null)('The console’s Topology page', () => {
-  test('shows the links, the state and the hosted services of the router under the pointer', async () => {
+  test('shows the links and the hosted services of the router under the pointer', async () => {
     const page = await network.open(1, 'topology')
     const details = detailsOf(page)
     await details.getByText(topology.pointAt).waitFor()
@@ -61,7 +61,7 @@ describe.skipIf(browserMissing !== null)('The console’s Topology page', () => 
     expect(await page.locator('.node.away').count()).toBe(0)
   })
 
-  test('shows the latency and the cost of a link that the user selects from a router’s details', async () => {
+  test('shows the state and the cost of a link that the user selects from a router’s details', async () => {
     const page = await network.open(1, 'topology')
     await routerIn(page, 'router1').click()
     const details = detailsOf(page)
@@ -71,7 +71,7 @@ describe.skipIf(browserMissing !== null)('The console’s Topology page', () => 
     expect(await details.getByText(texts.live.linkStates.up, { exact: true }).count()).toBe(1)
   })
 
-  test('can be zoomed by buttons and keys, moved, and reset to show everything', async () => {
+  test('can be zoomed by buttons and keys, and reset to show everything', async () => {
     const page = await network.open(1, 'topology')
     await routerIn(page, 'router1').waitFor()
     const whole = await visibleWidth(page)

@@ -67,7 +67,7 @@ describe('an alert of a router', () => {
     ])
   })
 
-  test('names the router that sent it, even if it claims another source', async () => {
+  test('names its sender, even if it claims another source', async () => {
     const alert = { sourceType: 'controller', sourceId: 'ctrl1', relatedEntities: { self: 'r' } }
     expect(await send(alert)).toMatchObject([
       {

@@ -450,6 +450,10 @@ describe('a circuit', () => {
     await answer(er2, routes(er2)[0], 'connection refused')
     await answer(er1, routes(er1)[0])
     expect(unroutes(er1), 'the route of the first attempt is removed').toHaveLength(1)
+    await answer(er2, routes(er2)[1])
+    expect(er1.ofType(20_219)).toEqual([])
+    await answer(er1, routes(er1)[1])
+    expect(er1.ofType(20_219)).toHaveLength(1)
   })
 
   test('is removed from a router that confirms it or reports a fault of it if this controller does not know it', async () => {
@@ -466,10 +470,16 @@ describe('a circuit', () => {
   })
 
   test.each([
-    ['ends', 'a router at its end reports the maximum idle time of its service', 'er2', 60_000, []],
-    ['does not end', 'that router reports a millisecond less', 'er2', 59_999, ['c']],
-    ['does not end', 'only a router in the middle of its path reports it', 'er3', 60_000, ['c']],
-  ])('%s if %s', async (...of) => {
+    ['ends', 'a router at its end reports an idle time of 60,000 ms', 'er2', 60_000, []],
+    ['does not end', 'a router at its end reports 59,999 ms', 'er2', 59_999, ['c']],
+    [
+      'does not end',
+      'only a router in the middle of its path reports 60,000 ms',
+      'er3',
+      60_000,
+      ['c'],
+    ],
+  ])('with a maximum idle time of 60,000 ms %s if %s', async (...of) => {
     const [, , routerId, idleMs, left] = of
     const { er2, id } = await laid()
     const er3 = await stage.dial('er3')

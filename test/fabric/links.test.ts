@@ -226,7 +226,7 @@ describe('a link', () => {
     expect(table.list().length).toBe(routerLimits.linksPerRouterMax)
   })
 
-  test('in a malformed report is ignored, and only the channel of the report’s sender is closed', async () => {
+  test('is not added by a malformed report, and only the channel of the report’s sender is closed', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     er1.say({ contentType: 1035, sequence: 4, body: new Uint8Array([0xff, 0xff, 0xff]) })
@@ -234,6 +234,7 @@ describe('a link', () => {
       expect(er1.destroyed).toBe(true)
     })
     expect(er2.destroyed).toBe(false)
+    expect(table.list()).toHaveLength(0)
   })
 })
 

@@ -311,7 +311,7 @@ describe('a controller refuses a router’s connection that is made', () => {
     await close(refused)
   })
 
-  test('with an application protocol other than the expected one, or with none', async () => {
+  test('with an unexpected application protocol, without one, or with TLS 1.1', async () => {
     const { id, key } = await enrolled('h2')
     expect((await dial(id, key, { ALPNProtocols: ['h2'] })).answer).toBeNull()
     expect((await dial(id, key, { ALPNProtocols: [] })).answer).toBeNull()

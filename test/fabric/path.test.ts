@@ -55,6 +55,8 @@ describe('the path of a circuit', () => {
     const rules = { ...plain, isEndOnly: (id: string) => id === 'c' }
     expect(way(links, 'b', rules)).toBeUndefined()
     expect(way(links, 'c', rules)?.routerIds).toEqual(['a', 'c'])
+    const isFirst = { ...plain, isEndOnly: (id: string) => id === 'a' }
+    expect(way(links, 'b', isFirst)?.routerIds).toEqual(['a', 'c', 'b'])
   })
 
   test('never costs more than any other path, in random networks', () => {
@@ -123,7 +125,7 @@ describe('for a service with several hosts,', () => {
     expect(chosen([candidate('t1', 1, 'failed')])).toBe('t1')
   })
 
-  test('the random strategy draws a host by weight, so that cheaper hosts are more likely', () => {
+  test('the random strategy draws each host equally often, and the weighted strategy draws cheaper hosts more often', () => {
     const both = [candidate('t1', 0), candidate('t2', 8)]
     expect([chosen(both, 'random', 0.4), chosen(both, 'random', 0.6)]).toEqual(['t1', 't2'])
     const weighed = [candidate('t1', 2), candidate('t2', 8)]

@@ -250,7 +250,7 @@ describe('A controller to which a router reports another controller’s circuit'
       expect(turnsTold()).toEqual([])
     })
 
-    test('leaves the circuit to the next controller to which a router reports it, and which then publishes the circuit', async () => {
+    test('publishes the circuit longer if a router reports the ended circuit again', async () => {
       for (const id of ['c1', 'c2']) {
         stage.told('ctrl2', id, { turn: 1 })
         await tellFault(er2, FaultSubject.EGRESS, id)

@@ -222,7 +222,7 @@ for (const [title, model, expected, lines] of wrong) {
 }
 
 const right: readonly (readonly [string, Model, readonly Line[]])[] = [
-  ['nothing', zero, []],
+  ['no operation', zero, []],
   [
     'Herlihy and Wing 1990: overlapping operations may take effect in either order',
     zero,

@@ -183,7 +183,7 @@ for (const [title, on, mutate] of mutations) {
 }
 
 for (const subject of subjects) {
-  test(`${subject}: both checkers reject a log with two changes in the wrong order (${SEEDS} seeds)`, () => {
+  test(`${subject}: the check by log index rejects a log with two changes in the wrong order (${SEEDS} seeds)`, () => {
     for (let seed = 1; seed <= SEEDS; seed += 1) {
       const right = rightHistory(subject, shape, seed)
       const first = pick(right.filter(tookEffect), seededRandom(seed))

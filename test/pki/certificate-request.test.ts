@@ -70,7 +70,7 @@ describe('A certificate request', () => {
     checkCertificateChain(chain, parseCertificates(root.certificatePem), nowMs)
   })
 
-  test('is refused if its key is too weak', async () => {
+  test('is not created for a key that is too weak or of another kind', async () => {
     await expect(
       createCertificateRequest({ privateKeyPem: rsaPem(1024), id: 'a' }),
     ).rejects.toThrow('2,048')

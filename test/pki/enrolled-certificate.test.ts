@@ -252,7 +252,7 @@ describe('The certificates of a router', () => {
     expect(certifyRouterServer(other, 'r1', free).subject).toBe('CN=r1')
   })
 
-  test('contain, at enrollment, no host name of a controller, in any spelling', () => {
+  test('contain, at enrollment, no host name of a controller, in any spelling, unless an administrator allowed it', () => {
     const reserved = ['ctrl1.example', '10.0.0.1', '2001:db8::7', '[2001:DB8::8]']
     for (const name of ['ctrl1.example', 'CTRL1.example.']) {
       expect(() => hostsFor([name], { reserved })).toThrow('is that of a controller')

@@ -43,7 +43,7 @@ describe('an external id in a certificate', () => {
     expect(idOf(changes)).toBe(expected)
   })
 
-  test('that is missing is reported with a reason', () => {
+  test('is reported as missing with a reason', () => {
     const reasonOf = (changes: Partial<ExternalIdRule>): unknown =>
       findExternalId({ ...rule, ...changes }, names)
     expect(reasonOf({ matcher: 'PREFIX', matcherCriteria: 'x' })).toMatchObject({

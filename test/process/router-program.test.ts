@@ -222,7 +222,7 @@ test('a client with a certificate that flotilla pki issue issued can read the me
   ])
 })
 
-test('two Flotilla routers have one link, which every controller shows and one controller publishes', async () => {
+test('two Flotilla routers have one link, which every controller shows and whose events a controller publishes', async () => {
   const name = 'gate 2'
   const admin = await fleet.loggedIn(2)
   const made = await admin.request('POST', '/edge/management/v1/edge-routers', { body: { name } })

@@ -487,7 +487,7 @@ done
     expect(await show('flotilla-controller@ctrl3', 'Result')).toBe('success')
   })
 
-  test('stop the units and keep the data when they are removed', async () => {
+  test('stop their units and keep the data when the packages are removed', async () => {
     await host.run(
       'dpkg --remove flotilla-controller flotilla-router flotilla-tunnel flotilla && test -d /var/lib/flotilla/ctrl1/data',
     )

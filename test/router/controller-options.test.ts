@@ -39,7 +39,7 @@ test.each(['bind: 127.0.0.2', 'options: {bind: 127.0.0.2}'])(
 )
 
 test.each(['defaultRequestTimeout: 50ms', 'options: {defaultRequestTimeout: 50ms}'])(
-  'a request to a controller times out after %s and is repeated',
+  'with the option %s, an unanswered request to a controller is repeated sooner than after the default timeout of 5 s',
   async (ctrl) => {
     controller.answersInterfaces = false
     await start(ctrl, 'interfaceDiscovery: {checkInterval: 1s}\n')
@@ -49,7 +49,7 @@ test.each(['defaultRequestTimeout: 50ms', 'options: {defaultRequestTimeout: 50ms
 )
 
 test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
-  'the option %s limits how long a router waits for a controller’s response to its hello',
+  'the option %s limits how long a router waits for a controller that accepts the connection and sends nothing',
   async (option) => {
     const sockets: Socket[] = []
     const silent: Server = createServer((socket) =>
@@ -116,7 +116,7 @@ describe.each([
   })
 })
 
-test('a router reports its network interfaces repeatedly, according to checkInterval and minReportInterval', async () => {
+test('with a checkInterval and minReportInterval of 1 s, a router reports its network interfaces more than once', async () => {
   await start('', 'interfaceDiscovery: {checkInterval: 1s, minReportInterval: 1s}\n')
   await eventually(() => controller.timesOf(1052).length).toBeGreaterThan(1)
 })

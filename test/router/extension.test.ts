@@ -134,7 +134,7 @@ describe('The certificates of a router', () => {
     },
   )
 
-  test('are presented to a controller immediately after their extension, because they become valid only then', async () => {
+  test('are presented to one of the controllers immediately after their extension, because only this makes them valid', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     writeEndpoints(network.path('endpoints.yml'), {
       endpoints: [a.address, b.address],

@@ -77,7 +77,7 @@ const reasonsOf = (message: string) => network.logged(message).map(({ fields }) 
 
 describe('The router that dials a link', () => {
   test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
-    'stops waiting for the response to its hello according to the option %s',
+    'stops waiting for a router that sends nothing, according to the option %s',
     async (option) => {
       await dialing(`options: {${option}}`)
       tell({ id: 'router2', port: (await silentServer()).port })
@@ -102,7 +102,7 @@ describe('The router that dials a link', () => {
     await eventually(() => reasonsOf('link lost')).toContain('a message was not sent within 200 ms')
   })
 
-  test('dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries the rest later', async () => {
+  test('dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and logs that too many dials wait for any other router', async () => {
     const forwarder = 'forwarder: {linkDialWorkerCount: 1, linkDialQueueLength: 1}'
     const policy = 'healthyDialBackoff: {minRetryInterval: 1h, maxRetryInterval: 2h}'
     await start(

@@ -240,7 +240,7 @@ describe('A router refuses a link', () => {
     },
   )
 
-  test('if the two routers already have a link; the response contains this reason', async () => {
+  test('if the two routers already have a link with a smaller ID; the response contains this reason', async () => {
     await start(other)
     const { certificatePem: cert, privateKeyPem: key } = await one.network.leaf('router1', [], [])
     const dial = async (linkId: string): Promise<ChannelMessage> => {

@@ -108,7 +108,7 @@ describe('A web server of a router', () => {
     })
   })
 
-  test('closes a connection that sends no request within readTimeout', async () => {
+  test('closes a connection on which no complete request arrives within readTimeout', async () => {
     await serve('readTimeout: 100ms')
     expect(
       await closedAfterMs(
@@ -168,7 +168,7 @@ describe('A web server of a router', () => {
     ).toBe('web of r')
   })
 
-  test('reports controllers that do not respond to a ping within ctrlPingCheck.timeout', async () => {
+  test('reports that no controller responded to a ping within ctrlPingCheck.timeout', async () => {
     controller.answersPings = false
     await serve('')
     const answer = (): Promise<string> =>

@@ -140,7 +140,7 @@ describe('A router', () => {
     expect([membersOnDisk().sort(), b.isConnected]).toEqual([['a', 'b'], true])
   })
 
-  test('refuses the key of a removed controller before it sends its hello, also after a restart', async () => {
+  test('refuses the key of a removed controller without sending a hello to it, also after a restart', async () => {
     const [a, b, c] = [
       await network.controller('a'),
       await network.controller('b'),

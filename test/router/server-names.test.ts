@@ -107,7 +107,7 @@ describe('A certificate that the configuration assigns to a server name', () => 
   })
 })
 
-test('a router that dials a link is verified against the network CA, even if it requests such a server name', async () => {
+test('a router that dials a link is verified against the network CA, even if it requests the server name of an additional certificate', async () => {
   await start('link: {listeners: [{binding: transport, PLACE}]}')
   await eventually(() => controller.isConnected).toBe(true)
   const ids = { linkId: 'l1', routerId: 'router2', dialedId: 'router1', dialedVersion: 'v2.0.0' }

@@ -195,7 +195,7 @@ test('a power cut at any step of a log repair leaves a folder that the next star
   expect(cuts).toBeGreaterThan(80)
 })
 
-test('a log repair keeps copies of the damaged files, replaces the copies of an earlier repair, and limits their size', () => {
+test('a log repair keeps copies of the damaged files, replaces the copies of an earlier repair, and keeps none if the disk space is low', () => {
   const random = seededRandom(5)
   const before = written(random)
   const { files } = before

@@ -64,7 +64,7 @@ test('access explain prints one line for each pair of identity and service if on
   expect(limited.stderr).toBe('flotilla: 1 of 2; --limit shows more\n')
 })
 
-test('access explain refuses an invalid query in one sentence', async () => {
+test('access explain refuses an invalid query with the reason in the first line', async () => {
   const refusal = async (...words: string[]): Promise<string> => {
     const { code, stderr } = await person.run('access', 'explain', ...words)
     return `${code} ${stderr.split('\n')[0] ?? ''}`

@@ -82,7 +82,7 @@ test('apply --dry-run --access shows which access a network file would change', 
   expect([code, stderr]).toEqual([2, expect.stringContaining('--access needs --dry-run')])
 })
 
-test('access preview refuses an invalid change in one sentence', async () => {
+test('access preview refuses an invalid change with the reason in the first line', async () => {
   const refusal = async (text: string): Promise<string> => {
     const { code, stderr } = await person.run('access', 'preview', '-f', person.file('a.yml', text))
     return `${code} ${stderr.split('\n')[0] ?? ''}`

@@ -238,8 +238,13 @@ describe('a server at the address in an enrollment token', () => {
     const leaf = await newLeaf()
     const other = await newCa('other', Date.now())
     const body = encodeCertsOnlyPkcs7([parseCertificate(other.certificatePem)]).toString('base64')
-    const iss = await serve(leaf, (_request, answer) => void answer.end(body))
+    const asked: string[] = []
+    const iss = await serve(leaf, ({ url = '' }, answer) => {
+      asked.push(url)
+      answer.end(body)
+    })
     expect((await enroll(await sign(leaf, { iss }))).stderr).toMatch(/certificate of an unknown CA/)
+    expect(asked).toHaveLength(1)
   })
 
   test('cannot send control characters to the terminal in the text of a refusal', async () => {
@@ -280,7 +285,7 @@ describe('a server at the address in an enrollment token', () => {
     ).rejects.toThrow(/did not respond within 0.2 s/)
   })
 
-  test('is reported in one sentence if it does not speak TLS, does not respond or is unreachable', async () => {
+  test('is reported with the cause if it does not speak TLS, refuses the handshake, does not respond or is unreachable', async () => {
     const silent = createTcp((socket) => void socket.on('error', () => undefined))
     const plain = createTcp((socket) => void socket.end('220 mail\r\n'))
     // Like the cluster port of a controller, this server accepts only one application protocol.

@@ -227,7 +227,7 @@ describe('a one-time enrollment token', () => {
 })
 
 describe('other kinds of enrollment tokens', () => {
-  test('set the password for a user name, which the command reads from a file that only its owner can read', async () => {
+  test('set the password for a user name; the command reads the password from a file', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit' })
     writeSecretFile(at('password'), 'a long enough one\n')
     const done = await enroll(jwt, '--password-file', at('password'))
@@ -284,7 +284,7 @@ describe('other kinds of enrollment tokens', () => {
     expect(identityIn('pump.json').by.certificatePem).toBe(by.certificatePem)
   })
 
-  test('of a router are refused by this command', async () => {
+  test('of a router are refused by identity enroll', async () => {
     const { id } = await cluster.ask('POST', '/edge-routers', { name: 'gate' })
     const { enrollmentJwt } = await cluster.ask('GET', `/edge-routers/${String(id)}`)
     refused(

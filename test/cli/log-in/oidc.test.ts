@@ -146,7 +146,7 @@ test('a log-in by certificate yields tokens that are valid only with the key of 
   await person.out('logout', '--context', 'by-cert')
 })
 
-test('login uses the log-in of the REST API at a cluster that does not announce OpenID Connect', async () => {
+test('a log-in at the REST API yields a session token that is not renewed, and a wrong password is refused', async () => {
   const opening = {
     controllers: [person.origin],
     caPem: person.caPem,

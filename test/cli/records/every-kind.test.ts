@@ -183,7 +183,7 @@ test('the command line shows the ID of a referenced record that has no name', as
   expect(sessions).toMatch(new RegExp(`Default Admin +${session?.authenticatorId ?? 'none'} `))
 })
 
-test('kinds of records that cannot be created can be listed and shown', async () => {
+test('each kind of record that cannot be created can be listed, and an identity type can be shown', async () => {
   const readOnly = allKinds().filter(({ shapes }) => shapes.create === undefined)
   expect(readOnly.map(({ name }) => name)).toEqual([
     'api-session',

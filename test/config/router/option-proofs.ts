@@ -14,7 +14,7 @@ export const opened = (title: string): string => `router/listener-options.test.t
 export const metrics = (title: string): string => `router/metrics-options.test.ts > ${title}`
 export const edge = (title: string): string => `router/edge/edge-options.test.ts > ${title}`
 export const web = (title: string): string =>
-  `router/edge/web-sockets.test.ts > The timeouts in transport.ws > ${title}`
+  `router/edge/web-sockets.test.ts > The timeouts in transport.ws and transport.wss > ${title}`
 export const byName =
   'router/server-names.test.ts > A certificate that the configuration assigns to a server name > is presented by a listener for %s'
 export const sockets = (title: string): string =>

@@ -84,7 +84,11 @@ const table: readonly (readonly [string, Proof])[] = [
   ),
   ...each(
     ['ctrl.defaultRequestTimeout', 'ctrl.options.defaultRequestTimeout'],
-    [ctrl('a request to a controller times out after %s and is repeated')],
+    [
+      ctrl(
+        'with the option %s, an unanswered request to a controller is repeated sooner than after the default timeout of 5 s',
+      ),
+    ],
   ),
   ...['ctrl.heartbeats', 'ctrl.options.heartbeats'].flatMap((place) =>
     below(place, {
@@ -126,10 +130,14 @@ const table: readonly (readonly [string, Proof])[] = [
     maxQueuedConnects: 'nothing is accepted at a channel that is dialed',
     maxOutstandingConnects: 'nothing is accepted at a channel that is dialed',
     connectTimeoutMs: [
-      ctrl('the option %s limits how long a router waits for a controller’s response to its hello'),
+      ctrl(
+        'the option %s limits how long a router waits for a controller that accepts the connection and sends nothing',
+      ),
     ],
     connectTimeout: [
-      ctrl('the option %s limits how long a router waits for a controller’s response to its hello'),
+      ctrl(
+        'the option %s limits how long a router waits for a controller that accepts the connection and sends nothing',
+      ),
     ],
     writeTimeout: [
       ctrl('a channel is closed if a message to the controller cannot be sent within writeTimeout'),
@@ -187,12 +195,12 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     linkDialQueueLength: [
       linkOption(
-        'The router that dials a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries the rest later',
+        'The router that dials a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and logs that too many dials wait for any other router',
       ),
     ],
     linkDialWorkerCount: [
       linkOption(
-        'The router that dials a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries the rest later',
+        'The router that dials a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and logs that too many dials wait for any other router',
       ),
     ],
     rateLimitedQueueLength: [
@@ -238,7 +246,7 @@ const table: readonly (readonly [string, Proof])[] = [
     interval: [health],
     timeout: [
       opened(
-        'A web server of a router > reports controllers that do not respond to a ping within ctrlPingCheck.timeout',
+        'A web server of a router > reports that no controller responded to a ping within ctrlPingCheck.timeout',
       ),
     ],
     initialDelay: [health],
@@ -314,12 +322,12 @@ const table: readonly (readonly [string, Proof])[] = [
     'options.maxOutstandingConnects': 'nothing is accepted at a channel that is dialed',
     'options.connectTimeoutMs': [
       linkOption(
-        'The router that dials a link > stops waiting for the response to its hello according to the option %s',
+        'The router that dials a link > stops waiting for a router that sends nothing, according to the option %s',
       ),
     ],
     'options.connectTimeout': [
       linkOption(
-        'The router that dials a link > stops waiting for the response to its hello according to the option %s',
+        'The router that dials a link > stops waiting for a router that sends nothing, according to the option %s',
       ),
     ],
     'options.writeTimeout': [
@@ -378,7 +386,9 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
   }),
   ...below('listeners[]', {
-    binding: [listen('A listener %s on %s prevents the start of the router')],
+    binding: [
+      listen('A listener with the binding %s at a %s address prevents the start of the router'),
+    ],
     bind: [
       listen(
         'A listener whose port is in use prevents the start of the router, and the error contains the configuration key of the listener',
@@ -436,7 +446,11 @@ const table: readonly (readonly [string, Proof])[] = [
       dnsUpstream: [
         answers('forwards queries for names that are not service names to upstream DNS servers'),
       ],
-      dnsUpstreamMode: [answers('queries several upstream servers in the mode %s')],
+      dnsUpstreamMode: [
+        answers(
+          'queries the first upstream server, and the next one once the first has stopped, in the mode %s',
+        ),
+      ],
       dnsUnanswerable: [
         answers('answers queries for other names according to dnsUnanswerable: %s'),
       ],
@@ -503,7 +517,11 @@ const table: readonly (readonly [string, Proof])[] = [
   ),
   ...below('transport.<name>', {
     readTimeout: [web('close a connection whose HTTP request is not complete in time')],
-    handshakeTimeout: [web('close a connection on which no channel is opened in time')],
+    handshakeTimeout: [
+      web(
+        'close a connection on which no channel is opened in time, with the value in transport.wss if both sections have one',
+      ),
+    ],
     pingInterval: [
       web(
         'make the router send pings to a client, and close the web socket if the client does not respond',
@@ -555,7 +573,7 @@ const table: readonly (readonly [string, Proof])[] = [
     'identity.ca': 'a client may show a certificate, and none is required',
     'options.readTimeout': [
       opened(
-        'A web server of a router > closes a connection that sends no request within readTimeout',
+        'A web server of a router > closes a connection on which no complete request arrives within readTimeout',
       ),
     ],
     'options.idleTimeout': [
@@ -601,12 +619,12 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     checkInterval: [
       ctrl(
-        'a router reports its network interfaces repeatedly, according to checkInterval and minReportInterval',
+        'with a checkInterval and minReportInterval of 1 s, a router reports its network interfaces more than once',
       ),
     ],
     minReportInterval: [
       ctrl(
-        'a router reports its network interfaces repeatedly, according to checkInterval and minReportInterval',
+        'with a checkInterval and minReportInterval of 1 s, a router reports its network interfaces more than once',
       ),
     ],
   }),

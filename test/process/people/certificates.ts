@@ -86,7 +86,7 @@ test('a new issuing CA becomes active under load without a failed request', asyn
   }
 })
 
-test('a member that is started afterwards is admitted with its new certificate', async () => {
+test('a member that is killed after the change of the issuing CA is admitted again with its new certificate', async () => {
   const leader = await cluster.leader()
   const k = members.find((one) => one !== leader) ?? 1
   const pid = cluster.pid(k)

@@ -249,7 +249,7 @@ describe('One enrollment token that is used at two controllers at the same momen
     }
   })
 
-  test('with the same key and request ID, as a client sends it that retries elsewhere, yields only certificates that the cluster knows', async () => {
+  test('with the same key and request ID, as from a client that repeats its request at another controller, yields only certificates that the cluster knows', async () => {
     for (const [one, other] of rounds.slice(0, 6)) {
       const headers = { 'net-request-id': formatUuid(newUuidv7(Date.now())) }
       const { token } = await net.outstanding(one, { ott: true })

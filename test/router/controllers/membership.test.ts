@@ -169,7 +169,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.members.leaderId).toBe(null)
   })
 
-  test('gain a listed controller if no majority omits it, but its own lists count only once a majority lists it', () => {
+  test('gain a listed controller if no majority omits it, but its own lists do not count before a majority lists it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     expect(stage.known).toBe('(d) a b c')
@@ -288,7 +288,7 @@ describe('When the number of controllers in a cluster decreases', () => {
     expect(stage.known).toBe('a')
   })
 
-  test('from two to one, a router removes a controller that left without a last list after it was disconnected for a day', () => {
+  test('from two to one, a router waits a day after the connection closes before it removes a controller that has sent no list without itself', () => {
     const stage = new Stage('a b')
     stage.says('a', 'a b')
     stage.says('b', 'a b')
@@ -342,7 +342,7 @@ describe('When a cluster has lost its majority', () => {
     expect(stage.known).toBe('d e f')
   })
 
-  test('a router removes no controller because of the time for which the router was switched off, or while every controller lists it', () => {
+  test('a router removes no controller because of the time during which the router was switched off, and none that the only connected controller lists', () => {
     const stage = new Stage('a b c')
     stage.wait(DAY_MS * 30)
     stage.restart()
@@ -481,6 +481,7 @@ describe('The keys of controllers that a router knows', () => {
     expect([stage.known, stage.members.removed.length]).toEqual(['a b', 1])
     for (const id of ['a', 'b']) stage.says(id, 'a b c')
     expect([stage.known, stage.members.removed.length]).toEqual(['a b c', 0])
+    expect(stage.members.refusal('c', keyOf('c'))).toBe(null)
   })
 
   test('are remembered after a removal up to a limit; the newest are kept', () => {

@@ -143,7 +143,7 @@ describe('The channel of a client', () => {
 })
 
 describe('A controller that has sent all API sessions to a router', () => {
-  test('receives from the router a query for service sessions that have ended', async () => {
+  test('receives from the router the tokens of the service sessions in use, as a query which of them have ended', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)

@@ -290,7 +290,7 @@ describe('A dial to a client that hosts a service', () => {
     expect(bench.circuits.end('c1').isClosed).toBe(true)
   })
 
-  test('is refused if the service has no host', async () => {
+  test('is refused if no client hosts the dialed terminator', async () => {
     await expect(bench.edge.dialer.dial(dialOf('none'), signal)).rejects.toMatchObject({
       code: dialErrorCodes.invalidTerminator,
     })

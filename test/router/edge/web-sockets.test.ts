@@ -135,7 +135,7 @@ describe('A listener with the protocol wss', () => {
   })
 })
 
-describe('The timeouts in transport.ws', () => {
+describe('The timeouts in transport.ws and transport.wss', () => {
   test('make the router send pings to a client, and close the web socket if the client does not respond', async () => {
     bench = await EdgeBench.open({
       protocol: 'wss',
@@ -166,7 +166,7 @@ describe('The timeouts in transport.ws', () => {
     await once(slow, 'close')
   })
 
-  test('close a connection on which no channel is opened in time', async () => {
+  test('close a connection on which no channel is opened in time, with the value in transport.wss if both sections have one', async () => {
     bench = await EdgeBench.open({
       protocol: 'wss',
       sections: 'transport: {wss: {handshakeTimeout: 1}, ws: {handshakeTimeout: 3600}}',

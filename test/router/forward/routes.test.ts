@@ -101,7 +101,7 @@ describe('A route that a controller sends to a router', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('for a reroute keeps the earlier route until the circuit is removed', async () => {
+  test('for a reroute keeps the earlier route, so that data in flight on it still arrives', async () => {
     const [one, two, three] = [router('r1'), router('r2'), router('r3')]
     const direct = linked(one, two, 'l1')
     const around = [linked(one, three, 'l2'), linked(three, two, 'l3')]

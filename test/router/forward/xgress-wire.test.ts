@@ -319,7 +319,7 @@ describe('Payload chunks (parts of one piece of data)', () => {
     ])
   })
 
-  test('are delivered unchanged if they are complete or empty', () => {
+  test('are each delivered as one piece of data if they are complete or empty', () => {
     const end = startedTerminator()
     end.payload(1, chunk('024142'))
     end.payload(2, chunk(''))
@@ -338,7 +338,7 @@ describe('Payload chunks (parts of one piece of data)', () => {
   })
 })
 
-describe('A request to trace the route that reaches a circuit endpoint', () => {
+describe('A route trace request that reaches a circuit endpoint', () => {
   const control = (body: string): Uint8Array => Buffer.from(`${body}circuit1`, 'latin1')
   const asked = new Map([
     [20, Uint8Array.of(3, 0, 0, 0)],

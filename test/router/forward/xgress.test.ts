@@ -14,7 +14,7 @@ function isOver({ initiator, terminator }: XgressPair): boolean {
 }
 
 describe('Circuit endpoints over a path without loss', () => {
-  test('carry data in both directions, finish, and remove the circuit', () => {
+  test('carry data in both directions, finish, and close', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     const there = [pieceOf(10_240, { edgeFlags: 2 }), pieceOf(0, { edgeFlags: 1 }), pieceOf(5)]
@@ -130,7 +130,7 @@ describe('Circuit endpoints over a path without loss', () => {
     expect(pair.terminator.application.delivered).toHaveLength(2)
   })
 
-  test('limit the number of unsent small pieces of data, not only their bytes', () => {
+  test('limit the number of unacknowledged small pieces of data, not only their bytes', () => {
     const pair = new XgressPair().start()
     pair.isCut = true
     const { initiator, time } = pair
@@ -179,7 +179,7 @@ describe('A circuit endpoint reports to its application whether all data was del
     expect(initiator.application.isWhole).toBe(false)
   })
 
-  test('as false if the circuit is unrouted while the endpoint is still sending', () => {
+  test('as false if the circuit is unrouted before the endpoint itself has finished', () => {
     const { initiator, terminator, time } = new XgressPair().start()
     initiator.application.write([pieceOf(10)])
     terminator.application.finishesAtEnd = false
@@ -205,7 +205,7 @@ describe('A circuit endpoint reports to its application whether all data was del
     })
   })
 
-  test('as false if the other endpoint ends while its application is still sending', () => {
+  test('as false if the other endpoint ends before its application has finished', () => {
     const { initiator, terminator, time } = new XgressPair().start()
     for (const { application } of [initiator, terminator]) application.finishesAtEnd = false
     terminator.application.write([pieceOf(10)])
@@ -216,7 +216,7 @@ describe('A circuit endpoint reports to its application whether all data was del
     expect({ isFinished, isWhole }).toEqual({ isFinished: false, isWhole: false })
   })
 
-  test('as false immediately if the other application stops reading', () => {
+  test('as false immediately if the other endpoint cannot write to its application', () => {
     const { initiator, terminator, time } = new XgressPair().start()
     initiator.application.finishesAtEnd = false
     time.runFor(100)
@@ -373,7 +373,7 @@ describe('A circuit endpoint closes', () => {
   })
 })
 
-describe('Two circuit endpoints, each of which sends from a callback of the other one,', () => {
+describe('Two circuit endpoints whose applications send data while they receive data', () => {
   test('exchange data without unlimited recursion', () => {
     const ends: LoneEnd[] = []
     const toOther =

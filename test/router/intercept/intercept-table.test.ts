@@ -241,7 +241,7 @@ describe('The ports on which a router intercepts services', () => {
   })
 })
 
-test('a service name keeps its address; if no more addresses are available, the names that were not queried for longest lose theirs', () => {
+test('a service name keeps its address; if no address is free, a new name gets the address of a name that is idle and has no connection', () => {
   const network = parseCidr('100.64.0.0/29')
   if (network === null) throw new Error('no network')
   let nowMs = 0

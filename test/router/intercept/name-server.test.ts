@@ -91,15 +91,18 @@ describe('The DNS server of a tunneler', () => {
   test.each<[UpstreamMode, readonly string[]]>([
     ['serial', ['203.0.113.1', '203.0.113.2', '203.0.113.2']],
     ['failover', ['203.0.113.1', '203.0.113.2', '203.0.113.2']],
-  ])('queries several upstream servers in the mode %s', async (mode, expected) => {
-    const { upstream, servers } = await upstreamOf(2, mode)
-    const { resolver } = await serving(unclaimed, upstream)
-    const found = [await resolver.resolve4('www.example')]
-    servers[0]?.close()
-    closing.splice(closing.indexOf(servers[0]?.close ?? (() => undefined)), 1)
-    found.push(await resolver.resolve4('www.example'), await resolver.resolve4('www.example'))
-    expect(found.flat()).toEqual(expected)
-  })
+  ])(
+    'queries the first upstream server, and the next one once the first has stopped, in the mode %s',
+    async (mode, expected) => {
+      const { upstream, servers } = await upstreamOf(2, mode)
+      const { resolver } = await serving(unclaimed, upstream)
+      const found = [await resolver.resolve4('www.example')]
+      servers[0]?.close()
+      closing.splice(closing.indexOf(servers[0]?.close ?? (() => undefined)), 1)
+      found.push(await resolver.resolve4('www.example'), await resolver.resolve4('www.example'))
+      expect(found.flat()).toEqual(expected)
+    },
+  )
 
   test('returns the response of one of the upstream servers in the modes parallel and random', async () => {
     const all = ['203.0.113.1', '203.0.113.2', '203.0.113.3']

@@ -308,7 +308,7 @@ describe('A service that a router intercepts', () => {
     expect(boundAt(80)).toBe(0)
   })
 
-  test('is not reached at another port of an address, even if its port is bound on all addresses of the host', async () => {
+  test('is reached neither at another address nor at another port, even if its port is bound on all addresses of the host', async () => {
     const { tcp } = await echoes()
     const protocols = { protocols: ['tcp'] }
     const stage = await running(

@@ -140,10 +140,13 @@ describe('A proxy listener', () => {
     asked.close()
     await eventually(() => circuits.ends.size).toBe(1)
     expect(idle.asked).toHaveLength(1)
-    idle.refusal = 'enough'
+    const third = new AskedController('ctrl3')
+    controllers.push(third)
+    await eventually(() => third.connection.channel.isClosed).toBe(false)
+    for (const one of [idle, third]) one.refusal = 'enough'
     const refused = await client()
     await eventually(() => refused.socket.readableEnded || refused.socket.destroyed).toBe(true)
-    expect(idle.asked).toHaveLength(2)
+    expect(idle.asked.length + third.asked.length).toBe(2)
     expect(socket.destroyed).toBe(false)
   })
 
@@ -315,9 +318,12 @@ test('A listener whose port is in use prevents the start of the router, and the 
 test.each([
   ['proxy', 'ws', ', service: web'],
   ['transport_udp', 'tcp', ''],
-])('A listener %s on %s prevents the start of the router', async (binding, protocol, more) => {
-  await expect(listen(entry(binding, protocol, more))).rejects.toThrow(/listens on/)
-})
+])(
+  'A listener with the binding %s at a %s address prevents the start of the router',
+  async (binding, protocol, more) => {
+    await expect(listen(entry(binding, protocol, more))).rejects.toThrow(/listens on/)
+  },
+)
 
 test('A router does not dial a target that is a listener of this router', async () => {
   await proxy()

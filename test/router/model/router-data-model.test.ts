@@ -117,11 +117,12 @@ describe('the router data model in a router', () => {
     members('identity', ['i1']),
   ]
 
-  test('can be searched for records by id and by name', async () => {
+  test('finds records by ID and by name', async () => {
     const { contents } = await modelOf(open)
     expect(contents.services.named('name of s1')?.id).toBe('s1')
     expect(contents.identities.named('name of i1')?.id).toBe('i1')
     expect(contents.services.named('s1')).toBeUndefined()
+    expect(contents.services.get('s1')?.name).toBe('name of s1')
   })
 
   test('gives an identity its own configs for a service instead of the service’s configs', async () => {

@@ -251,7 +251,7 @@ describe('A config for hosting a service', () => {
     expect(fault(config)).toContain(expected)
   })
 
-  test('with several terminators is applied completely', () => {
+  test('with several terminators is read completely, and an error names the terminator that has it', () => {
     const both = {
       terminators: [
         host,

@@ -27,7 +27,7 @@ describe('the reason of a failed command ip', () => {
   })
 })
 
-test('a tunnel without the capability stops, and names the drop-in of its unit', async () => {
+test('without CAP_NET_ADMIN, the setup of local routes fails with an error that names the drop-in of the unit', async () => {
   const routes = new LocalRouteManager({
     routerId: 'r',
     run: () => Promise.reject(new Error(ipFailureReason('', FAILED, status('0')))),
