@@ -5,10 +5,8 @@ import { pageTexts } from '../../src/console/page-texts.ts'
 import { buildFormFields, fieldLabel } from '../../src/console/pages/records/form-model.ts'
 import type { FormField } from '../../src/console/pages/records/form-field.ts'
 import { kinds } from '../../src/console/pages/records/kinds.ts'
-import { permissionNames } from '../../src/console/pages/records/permission-names.ts'
 import { texts } from '../../src/console/texts.ts'
 import { historyFields } from '../../src/entities/history-kinds.ts'
-import { grantablePermissions } from '../../src/lib/permissions.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
 // Goal: the console speaks the words of its users, not the names of the API.
@@ -76,8 +74,4 @@ test('no label or help of a form contains a name of the API', async () => {
 test('no field of a change in Activity has a label that is a name of the API', () => {
   const names = [...historyFields.values()].flatMap(({ kept }) => kept)
   expect(bad(names.map((name) => [name, fieldLabel(name)]))).toEqual([])
-})
-
-test('the permissions that the console offers are those that an identity may have', () => {
-  expect(permissionNames).toEqual(grantablePermissions)
 })

@@ -210,7 +210,7 @@ export function RolesInput(props: {
         <Picker
           {...ids}
           aria-required={ids['aria-required'] === true && chosen.length === 0}
-          placeholder={placeholder}
+          placeholder={chosen.length === 0 ? placeholder : ''}
           load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
           onPick={({ value }) => {
             if (!chosen.includes(value)) onChange([...chosen, value])
