@@ -4,7 +4,7 @@ import { PATIENCE_MS } from './test/support/patience.ts'
 
 // `unit` runs in parallel and in one process tree; `mocked` has the files that put others in the
 // place of modules, each with modules of its own; `process` starts real controllers. Each waits a
-// third of its time: two cores are used by three files at once.
+// part of its time: two cores are used by four files at once.
 const mocked = 'test/**/*.mocked.test.ts'
 
 // Node loads the sources as it does in the program, which saved 6 % of the processor time of the tests of api, router and auth.
@@ -75,7 +75,7 @@ export default defineConfig({
           setupFiles: ['./test/support/after-each.ts'],
           exclude: ['test/process/**', mocked],
           pool: 'forks',
-          maxWorkers: 3,
+          maxWorkers: 4,
           // Most code of a test runs once or twice, so V8 compiles it at once and without optimizing.
           // Each process keeps all modules in memory. With a smaller initial heap, V8 searched them for garbage again and again,
           // which took 7 % of the processor time.
@@ -92,7 +92,7 @@ export default defineConfig({
           include: [mocked],
           setupFiles: ['./test/support/after-each.ts'],
           pool: 'forks',
-          maxWorkers: 3,
+          maxWorkers: 4,
         },
       },
       {
@@ -102,7 +102,7 @@ export default defineConfig({
           name: 'process',
           include: ['test/process/**/*.test.ts'],
           pool: 'forks',
-          maxWorkers: 3,
+          maxWorkers: 4,
           isolate: false,
           testTimeout: 6 * PATIENCE_MS,
         },
