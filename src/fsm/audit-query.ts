@@ -9,6 +9,7 @@ import type { HistoryQuery, ListQuery, ListResult } from '../ports/state-view.ts
 import { parseAuditLine } from './records/audit-line.ts'
 import type { AuditLog } from './records/audit-log.ts'
 import type { State } from './records/state.ts'
+import { shownLimit } from './query/collect-page.ts'
 import { pageLimits, pageOf } from './query/list.ts'
 import { QueryCompiler, noQueryLinks, type RecordPredicate } from './query/evaluate.ts'
 import { parseQuery, parseSort } from './query/parser.ts'
@@ -23,6 +24,11 @@ export const auditQueryLimits = {
    * 400.
    */
   sortedMax: 10_000,
+  /**
+   * Maximum number of matching records in a list that is requested without a limit; a query with
+   * more matches fails with status 400, because a client assumes that such a list is complete.
+   */
+  unpagedRowsMax: 10_000,
   /** Maximum number of records that have, or had, the name in a query of the history. */
   namesakesMax: 64,
 } as const
@@ -30,8 +36,7 @@ export const auditQueryLimits = {
 /**
  * Lists the stored audit records, the newest first unless the query has another order. A query with
  * a filter or an order reads all of them, in slices.
- * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE, also if the query
- * asks for all records without a limit.
+ * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
  */
 export async function listAudit(
   log: AuditLog,
@@ -40,7 +45,7 @@ export async function listAudit(
 ): Promise<ListResult> {
   const wanted = wantedOf(query)
   const { test, order, page } = wanted
-  if (test === null && order === null) {
+  if (test === null && order === null && page.limit <= pageLimits.limitMax) {
     return { records: log.page(page.offset, page.limit), ...page, totalCount: log.size }
   }
   const steps = collect(log, wanted)
@@ -171,10 +176,6 @@ function wantedOf(query: ListQuery): Wanted {
     parsed?.sort ?? ((query.sort ?? '').trim() === '' ? null : parseSort(query.sort ?? ''))
   const order = sort === null ? null : sortComparator(auditEntry, sort, noQueryLinks.live)
   const page = pageOf(query, parsed)
-  if (page.limit > pageLimits.limitMax) {
-    const { limitMax } = pageLimits
-    throw fieldProblem('limit', `the audit log has pages only: ask for at most ${limitMax} rows`)
-  }
   const where = parsed?.where ?? null
   const test =
     where === null
@@ -201,7 +202,14 @@ function* collect(
     if (order !== null && totalCount > auditQueryLimits.sortedMax) {
       throw fieldProblem('sort', `at most ${auditQueryLimits.sortedMax} writes are sorted; filter`)
     }
+    if (page.limit > pageLimits.limitMax && kept.length > auditQueryLimits.unpagedRowsMax) {
+      const { unpagedRowsMax } = auditQueryLimits
+      const reason = `at most ${unpagedRowsMax} writes are listed without a limit: ask for pages, with limit and offset, or filter for less`
+      throw fieldProblem('limit', reason)
+    }
   }
-  if (order === null) return { records: kept, ...page, totalCount }
-  return { records: kept.sort(order).slice(page.offset, end), ...page, totalCount }
+  const { offset } = page
+  const paging = { limit: shownLimit(page.limit), offset, totalCount }
+  if (order === null) return { records: kept, ...paging }
+  return { records: kept.sort(order).slice(offset, end), ...paging }
 }

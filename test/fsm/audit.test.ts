@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { ClusterActionSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { auditLimits } from '../../src/fsm/records/audit-line.ts'
-import { listAudit } from '../../src/fsm/audit-query.ts'
+import { auditQueryLimits, listAudit } from '../../src/fsm/audit-query.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import type { ListQuery } from '../../src/ports/state-view.ts'
@@ -135,9 +135,18 @@ describe('the list of audit records', () => {
   })
 
   test.each([{ limit: -1 }, { filter: 'true limit none' }])(
-    'is refused without a limit (%j), because it may be too long for one response',
+    'is complete without a limit (%j), or refused if it is too long',
     async (query) => {
-      const { state } = withSession()
+      const { state, log } = withSession()
+      for (let i = 0; i < 600; i += 1) log.create('service', `s${i}`, service(`s${i}`), { actor })
+      const { records, ...paging } = await list(state, query)
+      const totalCount = state.audit.size
+      expect(paging).toEqual({ limit: -1, offset: 0, totalCount })
+      expect(records).toHaveLength(totalCount)
+      const { unpagedRowsMax } = auditQueryLimits
+      for (let i = 600; i <= unpagedRowsMax; i += 1) {
+        log.create('service', `s${i}`, service(`s${i}`), { actor })
+      }
       await expect(list(state, query)).rejects.toMatchObject({
         code: 'COULD_NOT_VALIDATE',
         fault: { field: 'limit' },

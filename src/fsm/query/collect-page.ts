@@ -191,7 +191,7 @@ function* pick(
 }
 
 /** The limit in the response: -1 for no limit, as in OpenZiti. SDKs parse it as a 32-bit number. */
-function shownLimit(limit: number): number {
+export function shownLimit(limit: number): number {
   return limit > unpagedListRowsMax ? -1 : limit
 }
 
