@@ -6,7 +6,7 @@ import { unverifiedTokenLimits } from '../src/auth/tokens/unverified-token.ts'
 import { enrollmentLimits } from '../src/api/enrollment/limits.ts'
 import { httpLimits } from '../src/api/http/limits.ts'
 import { recordLimits } from '../src/api/records/limits.ts'
-import { signerSetUpLimits } from '../src/api/signers/limits.ts'
+import { signerLimits } from '../src/api/signers/limits.ts'
 import { apiSessionLimits } from '../src/api/sessions/limits.ts'
 import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
 import { responseTimeLimits } from '../src/api/cluster/response-time-limits.ts'
@@ -136,7 +136,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/records/limits.ts': recordLimits,
   'src/api/enrollment/limits.ts': enrollmentLimits,
   'src/api/sessions/limits.ts': apiSessionLimits,
-  'src/api/signers/limits.ts': signerSetUpLimits,
+  'src/api/signers/limits.ts': signerLimits,
   'src/auth/tokens/limits.ts': externalTokenLimits,
   'src/auth/tokens/unverified-token.ts': unverifiedTokenLimits,
   'src/api/http/refused-write-log-quota.ts': refusedWriteLogLimits,
@@ -360,7 +360,7 @@ function text(): string {
   return `# Limits in the code
 
 For developers, and for operators who look up a limit that a log line or another page names. Everything that can grow has a limit, and the name of a limit ends
-with its unit. Limits that an operator can change are options of [configuration.md](../reference/configuration.md); the others are part of the program.
+with its unit. Limits that an operator can change are options, which [configuration.md](../reference/configuration.md) lists for controllers, and [router-configuration.md](../reference/router-configuration.md) for routers; the others are part of the program.
 [Limits that a caller can meet](../reference/limits.md) lists the limits that users need to know. A *source* is an IPv4 address or a /64 network of IPv6.
 
 At a limit, a client gets 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with \`Retry-After\` for too

@@ -2,7 +2,7 @@ import { type ExternalTokenLimits, externalTokenLimits } from '../auth/tokens/li
 import { type EnrollmentLimits, enrollmentLimits } from './enrollment/limits.ts'
 import { type HttpLimits, httpLimits } from './http/limits.ts'
 import { type RecordLimits, recordLimits } from './records/limits.ts'
-import { type SignerSetUpLimits, signerSetUpLimits } from './signers/limits.ts'
+import { type SignerLimits, signerLimits } from './signers/limits.ts'
 import { type ApiSessionLimits, apiSessionLimits } from './sessions/limits.ts'
 
 /**
@@ -14,7 +14,7 @@ export type ApiLimits = HttpLimits &
   RecordLimits &
   EnrollmentLimits &
   ApiSessionLimits &
-  SignerSetUpLimits &
+  SignerLimits &
   ExternalTokenLimits
 
 export const defaultApiLimits: ApiLimits = {
@@ -22,7 +22,7 @@ export const defaultApiLimits: ApiLimits = {
   ...recordLimits,
   ...enrollmentLimits,
   ...apiSessionLimits,
-  ...signerSetUpLimits,
+  ...signerLimits,
   ...externalTokenLimits,
 }
 

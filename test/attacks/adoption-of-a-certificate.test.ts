@@ -152,7 +152,7 @@ test('A certificate with another key is not adopted, although the network issued
   expect(await connect(key)).toMatchObject(accepted)
 })
 
-test('A certificate of the network with the same SHA-1 fingerprint is not adopted for another router', async () => {
+test('A certificate that the network issued to another router is not adopted, although the router is marked with its SHA-1 fingerprint', async () => {
   const { id } = await migratedRouter()
   const stray = await attacked.newRouter(generatePrivateKeyPem())
   await root.call('DELETE', `${management}/edge-routers/${stray.id}`)
@@ -268,7 +268,7 @@ test('The certificate of a migrated authenticator is adopted at its first log-in
   expect(await attacked.entriesOf(() => attacked.logIn(key))).toBe(1)
 })
 
-test('A certificate of the network with the same SHA-1 fingerprint is not adopted for another identity', async () => {
+test('A certificate that the network issued to another identity is not adopted, although the authenticator is marked with its SHA-1 fingerprint', async () => {
   const { authenticatorId } = await migratedDevice()
   const stray = await ofNetwork('another-identity')
   markDevice(authenticatorId, fingerprintOf(stray))

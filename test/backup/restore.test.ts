@@ -134,7 +134,7 @@ test('a restore creates a new cluster whose only controller is the one for which
   await machine.close()
 })
 
-test('a restore ends all sessions, and session tokens of the old cluster are invalid', async () => {
+test('a restore ends all API sessions, and replaces the key of session tokens by a new one', async () => {
   const { machine, keyring } = await opened(await restore())
   expect(source.cluster.machine.get('apiSession', 'a-session')).toBeDefined()
   expect(recordsOf(machine, 'apiSession')).toEqual([])

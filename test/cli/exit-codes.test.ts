@@ -54,7 +54,7 @@ test.each([
   ],
   ['an invalid value', new ApiRefusal(400, 'INVALID_FIELD', 'no'), 1, 'INVALID_FIELD'],
 ])(
-  'a command that fails because of %s returns the exit code and the error code for that cause',
+  'findFailureCause maps %s to its exit code and its error code',
   (_what, failure, exitCode, errorCode) => {
     expect(findFailureCause(failure)).toEqual({ exitCode, errorCode })
   },

@@ -119,6 +119,7 @@ test('the client sends a write to one member after the other with one request ID
   expect(asked.map(({ headers }) => headers['net-request-id'])).toEqual(
     Array.from({ length: 6 }, () => 'id 1'),
   )
+  expect(new Set(asked.map(({ origin }) => origin))).toEqual(new Set([one, two, three]))
   await client.ask({ method: 'POST' })
   expect(asked.at(-1)?.headers['net-request-id']).toBe('id 2')
 })

@@ -18,7 +18,7 @@ const emitters = {
   every: 'every controller, with the same id',
   observer: 'the controller that observed the event',
   leader: 'the leader',
-  itself: 'every controller, about itself',
+  itself: 'every controller, with its own figures',
 } as const
 
 function tableOf(fields: readonly EventField[]): string {

@@ -48,7 +48,7 @@ test.each([
   ['100.100.100.200', true],
   ['168.63.129.16', true],
 ])(
-  'if addresses of this host are allowed, the address %s is still reserved: %s',
+  'the address %s is reserved; whether it stays reserved if addresses of this host are allowed: %s',
   (address, isReserved) => {
     expect([isReservedAddress(address), isReservedAddress(address, true)]).toEqual([
       true,

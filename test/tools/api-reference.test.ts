@@ -13,7 +13,7 @@ async function documentOf(api: (typeof apiNames)[number]): Promise<OpenApiDocume
 }
 
 test.each(apiNames)(
-  'the reference page of the %s API contains every operation, and every link on it has a target',
+  'the reference page of the %s API contains every operation, and every link to a section of the page has a target',
   async (api) => {
     const document = await documentOf(api)
     const page = apiReferencePage(document)

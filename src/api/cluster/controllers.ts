@@ -40,8 +40,9 @@ const symbols = [
 
 /**
  * Descriptors for filters of the list. The rows are not stored; they describe the current members
- * as this controller sees them. Only the management API shows the controllers' mesh addresses, and
- * only to callers who may read controllers. Other callers cannot filter by these addresses.
+ * as this controller sees them. In this list, only the management API shows the controllers' mesh
+ * addresses, and only to callers who may read controllers. Other callers cannot filter the list by
+ * these addresses.
  */
 const clientRows = defineEntity({ ...shared, symbols })
 const meshRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] })

@@ -1,5 +1,8 @@
-/** Limits for the set-up of external JWT signers. */
-export const signerSetUpLimits = {
+/**
+ * Limits for the set-up of external JWT signers, and for log-ins at identity providers through a
+ * controller.
+ */
+export const signerLimits = {
   /**
    * Maximum discoveries and token tests of one administrator in a minute; after that: 429
    * SERVER_TOO_MANY_REQUESTS.
@@ -22,4 +25,4 @@ export const signerSetUpLimits = {
   providerLogInsMax: 600,
 }
 
-export type SignerSetUpLimits = Readonly<typeof signerSetUpLimits>
+export type SignerLimits = Readonly<typeof signerLimits>

@@ -18,7 +18,10 @@ const SALT_BYTES = 16
  * them: the hash may come from an untrusted backup.
  */
 const ACCEPTED = { memoryKiBMax: PARAMETERS.memoryCost, passesMax: 4, lanesMax: 4 } as const
-/** Parses a PHC string: the parameters may be in any order, each once. */
+/**
+ * Matches a PHC string of Argon2id with its parameters in any order; `hashCost` checks that each
+ * parameter occurs.
+ */
 const PHC =
   /^\$argon2id\$v=19\$([mtp]=\d{1,6}),([mtp]=\d{1,6}),([mtp]=\d{1,6})\$[A-Za-z0-9+/]{11,172}\$[A-Za-z0-9+/]{43}$/
 

@@ -22,7 +22,7 @@ import {
   loadOrCreateTemporaryKey,
   loadOrCreateKeyFile,
 } from './enrollment-key.ts'
-import { type ClientKey, EnrollmentServer } from './enrollment-server.ts'
+import { type ClientCertificateWithKey, EnrollmentServer } from './enrollment-server.ts'
 import { checkTokenTime, type EnrollmentToken, readEnrollmentToken } from './enrollment-token.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { type EnrolledIdentity, identityFileText } from './identity-file.ts'
@@ -93,7 +93,7 @@ class EnrollmentRun {
     const token = readEnrollmentToken(readTokenFile(source))
     judgeOptions(token, this.#options)
     const password = passwordFile === undefined ? '' : readSecretInput(passwordFile, 'the password')
-    const client = clientKeyOf(this.#options)
+    const client = clientCertificateOf(this.#options)
     this.#judgeTargets()
     // The result of the signature check is printed only after the controller has proved that it
     // signed the token.
@@ -141,7 +141,7 @@ class EnrollmentRun {
   async #byClientKey(
     token: EnrollmentToken,
     server: EnrollmentServer,
-    client: ClientKey | null,
+    client: ClientCertificateWithKey | null,
   ): Promise<void> {
     if (client === null) throw usageFailure(`a token for ${token.method} needs --client-cert`)
     if (token.method === 'ottca') await server.ottca(client)
@@ -155,7 +155,7 @@ class EnrollmentRun {
    * Enrolls with a certificate that a CA has issued. If the cluster responds that it already has
    * the certificate, an earlier interrupted run has succeeded, so this run succeeds as well.
    */
-  async #ca(server: EnrollmentServer, client: ClientKey): Promise<void> {
+  async #ca(server: EnrollmentServer, client: ClientCertificateWithKey): Promise<void> {
     try {
       await server.ca(client, this.#options.name)
     } catch (error) {
@@ -294,7 +294,10 @@ function tokenLine({ method, subject, expiresAtMs }: EnrollmentToken): string {
   return `${method}, for ${method === 'ca' ? 'CA' : 'identity'} ${subject}, ${until}`
 }
 
-function clientKeyOf({ clientCert, clientKey }: EnrollOptions): ClientKey | null {
+function clientCertificateOf({
+  clientCert,
+  clientKey,
+}: EnrollOptions): ClientCertificateWithKey | null {
   if (clientCert === undefined || clientKey === undefined) return null
   const chain = parseCertificates(readTextFile(clientCert))
   const { text } = readSecretFile(clientKey)

@@ -37,8 +37,8 @@ const ANSWER_BYTES_MAX = 2 * 1024 * 1024
 /** Certificate chain, leaf certificate first. */
 export type CertificateChain = readonly [Certificate, ...Certificate[]]
 
-/** A certificate that an external CA has issued, with its key. */
-export interface ClientKey {
+/** A client certificate that a third-party CA has issued, with its key. */
+export interface ClientCertificateWithKey {
   readonly certificatePem: string
   readonly privateKeyPem: string
 }
@@ -157,11 +157,11 @@ export class EnrollmentServer {
     }
   }
 
-  async ottca(client: ClientKey): Promise<void> {
+  async ottca(client: ClientCertificateWithKey): Promise<void> {
     await this.#enroll({ client, text: '' })
   }
 
-  async ca(client: ClientKey, name: string | undefined): Promise<void> {
+  async ca(client: ClientCertificateWithKey, name: string | undefined): Promise<void> {
     await this.#enroll({ client, body: name === undefined ? {} : { name } })
   }
 

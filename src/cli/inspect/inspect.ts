@@ -46,7 +46,8 @@ const inspectionShape = objectShape<Inspection>({
 
 /**
  * Prints the inspected values of all controllers and routers that match the pattern.
- * @throws {CommandFailure} exit 5 after printing, if a controller or router did not respond.
+ * @throws {CommandFailure} exit 5 after printing, if a controller or router did not respond, or if
+ * a router reported an error.
  */
 export async function printInspection(
   pattern: string,

@@ -8,8 +8,8 @@ import { controllerConfigTable } from './load.ts'
 export function renderControllerConfigReference(): string {
   return `# Configuration of a controller
 
-For operators of controllers. The configuration is a YAML file. The controller checks the whole file before it starts anything. \`flotilla controller check CONFIG\` reports
-every fault with its line, and exits with 2. Unknown keys are faults. Relative paths start at the folder of the file.
+For operators of controllers. The configuration is a YAML file. The controller checks the whole file before it starts anything. If the configuration
+has faults, \`flotilla controller check CONFIG\` reports all of them, each with its line if it has one, and exits with 2. Unknown keys are faults. Relative paths start at the folder of the file.
 
 An environment variable can set each option. The variable takes precedence over the file. Relative paths in a variable start at the working folder. In a variable, separate the items of a list by commas. The variables for items of \`web\` and \`serverCertificates\` contain the number of the item (\`FLOTILLA_WEB_0_BIND\`). Options of scope *cluster* must be equal on every controller.
 

@@ -218,18 +218,18 @@ export const dialerOptions = {
 } as const
 
 /**
- * @param both defaults of minRetryInterval and maxRetryInterval in ms, and of the backoff factor.
+ * @param defaults of minRetryInterval and maxRetryInterval in ms, and of retryBackoffFactor.
  */
-export function backoffOptions(both: { min: number; max: number; factor: number }) {
+export function backoffOptions(defaults: { min: number; max: number; factor: number }) {
   const bounds = durationType(10, DAY_MS)
   return {
     minRetryInterval: defineOption(bounds, {
-      default: both.min,
+      default: defaults.min,
       why: 'Wait after the first failure.',
     }),
-    maxRetryInterval: defineOption(bounds, { default: both.max, why: 'The longest wait.' }),
+    maxRetryInterval: defineOption(bounds, { default: defaults.max, why: 'The longest wait.' }),
     retryBackoffFactor: defineOption(numberType(1, 100), {
-      default: both.factor,
+      default: defaults.factor,
       why: 'Factor by which the wait grows with each failure.',
     }),
   } as const

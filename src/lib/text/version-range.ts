@@ -10,7 +10,10 @@ export const VERSION_COMPARATOR = new RegExp(`^(>=|<=|==|!=|>|<|=|!)?(${FULL}|${
 
 const WHOLE = new RegExp(`^${FULL}$`)
 
-/** Splits a range at blanks, except at a blank between an operator and its version. */
+/**
+ * Splits a range at `||` into groups, and each group at blanks into comparators. A blank between an
+ * operator and its version does not split.
+ */
 export function versionRangeGroups(range: string): string[][] {
   return range.split('||').map((group) =>
     group

@@ -8,8 +8,10 @@ import type { TargetSocketLimiter } from '../sockets/target-socket-limiter.ts'
 import type { HostConfig } from './host-config.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
-/** Limit of open sockets, and the dialing identity for which the next socket counts. */
-export interface SocketAccount {
+/**
+ * The limiter of sockets to targets, and the dialing identity for which it counts the next socket.
+ */
+export interface TargetSocketQuota {
   readonly sockets: TargetSocketLimiter
   readonly dialedBy: string
 }
@@ -22,7 +24,7 @@ export interface SocketAccount {
 export async function connectStream(
   target: { readonly host: string; readonly port: number },
   signal: AbortSignal,
-  counted: SocketAccount | null,
+  counted: TargetSocketQuota | null,
 ): Promise<Socket> {
   signal.throwIfAborted()
   const open = (): Socket => connect({ ...target, allowHalfOpen: true, noDelay: true })
@@ -49,7 +51,7 @@ export async function connectStream(
 export async function connectDatagrams(
   { host, port }: { readonly host: string; readonly port: number },
   signal: AbortSignal,
-  { sockets, dialedBy }: SocketAccount,
+  { sockets, dialedBy }: TargetSocketQuota,
 ): Promise<DatagramSocket> {
   signal.throwIfAborted()
   const type = host.includes(':') ? 'udp6' : 'udp4'

@@ -21,7 +21,7 @@ import {
   connectDatagrams,
   connectStream,
   openProxyTunnel,
-  type SocketAccount,
+  type TargetSocketQuota,
   isResolvedByProxy,
 } from './target-connection.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
@@ -140,7 +140,7 @@ export class TunnelDialer implements TerminatorDialer {
     })
   }
 
-  #counted({ dialedBy }: DialRequest): SocketAccount {
+  #counted({ dialedBy }: DialRequest): TargetSocketQuota {
     return { sockets: this.#deps.sockets, dialedBy }
   }
 

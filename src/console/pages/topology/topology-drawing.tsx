@@ -326,7 +326,7 @@ function Line(props: {
   readonly link: GraphLink
   readonly from: Point | undefined
   readonly to: Point | undefined
-  /** Undefined: its label would overlap another one. */
+  /** Undefined if the label of the link would overlap a router or another label. */
   readonly label: PlacedLabel | undefined
   readonly text: string
   readonly circuitCount: number

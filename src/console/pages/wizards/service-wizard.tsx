@@ -50,7 +50,10 @@ export function ServiceWizard() {
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const isDone = useSignal(false)
-  /** Whether roles for using and for hosting the service were given; once it is created. */
+  /**
+   * Set when the service is created: whether the user chose roles that may dial it, and roles that
+   * may host it.
+   */
   const given = useSignal({ dial: true, bind: true })
   const { value } = service
   const put = (changed: Partial<ServiceWizardInput>): void => {
