@@ -12,6 +12,7 @@ import type { Tally } from './tally.ts'
 
 const kind = CommandKind.LOG_TIME_RESET
 const BACK_MS = 20_000
+const WAIT_MS = 5_000
 
 /**
  * An operator who resets log time while all other faults occur, whether it is ahead or not. All
@@ -21,15 +22,18 @@ export async function bringLogTimeBack(
   { asker, tally }: { readonly asker: Asker; readonly tally: Tally },
   controller: Controller,
 ): Promise<void> {
-  const nowMs = controller.life?.machine.logTimeMs ?? 0
-  if (nowMs <= BACK_MS) return
-  const message = create(LogTimeResetSchema, { targetMs: BigInt(nowMs - BACK_MS) })
-  const payload = toBinary(LogTimeResetSchema, message)
   try {
-    const answer = await asker.ask(controller, ({ clusterNode }) =>
-      clusterNode.propose({ kind, payload, level: commandFeatureLevel(kind), actor: anySystem }),
-    )
-    if (answer !== 'over' && answer.outcome.ok) tally.note('log time brought back')
+    const answer = await asker.ask(controller, async ({ clusterNode, machine }) => {
+      // Like the API, first applies the whole log: the log time of a controller that replays the log
+      // is older than any clock.
+      const index = await clusterNode.readIndex()
+      if (!(await machine.waitForApplied(index, WAIT_MS))) return null
+      const message = create(LogTimeResetSchema, { targetMs: BigInt(machine.logTimeMs - BACK_MS) })
+      const payload = toBinary(LogTimeResetSchema, message)
+      const level = commandFeatureLevel(kind)
+      return await clusterNode.propose({ kind, payload, level, actor: anySystem })
+    })
+    if (answer !== 'over' && answer?.outcome.ok === true) tally.note('log time brought back')
   } catch (error) {
     if (!(error instanceof Problem)) throw error
   }
