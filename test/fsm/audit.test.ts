@@ -134,25 +134,27 @@ describe('the list of audit records', () => {
     })
   })
 
-  test.each([{ limit: -1 }, { filter: 'true limit none' }])(
-    'is complete without a limit (%j), or refused if it is too long',
-    async (query) => {
-      const { state, log } = withSession()
-      for (let i = 0; i < 600; i += 1) log.create('service', `s${i}`, service(`s${i}`), { actor })
+  test('is complete if the request sets no limit, or refused if it is too long', async () => {
+    const { state, log } = withSession()
+    const queries = [{ limit: -1 }, { filter: 'true limit none' }]
+    for (let i = 0; i < 600; i += 1) log.create('service', `s${i}`, service(`s${i}`), { actor })
+    for (const query of queries) {
       const { records, ...paging } = await list(state, query)
       const totalCount = state.audit.size
       expect(paging).toEqual({ limit: -1, offset: 0, totalCount })
       expect(records).toHaveLength(totalCount)
-      const { unpagedRowsMax } = auditQueryLimits
-      for (let i = 600; i <= unpagedRowsMax; i += 1) {
-        log.create('service', `s${i}`, service(`s${i}`), { actor })
-      }
+    }
+    const { unpagedRowsMax } = auditQueryLimits
+    for (let i = 600; i <= unpagedRowsMax; i += 1) {
+      log.create('service', `s${i}`, service(`s${i}`), { actor })
+    }
+    for (const query of queries) {
       await expect(list(state, query)).rejects.toMatchObject({
         code: 'COULD_NOT_VALIDATE',
         fault: { field: 'limit' },
       })
-    },
-  )
+    }
+  })
 })
 
 describe('the audit log', () => {
