@@ -56,6 +56,8 @@ export class FakeController {
   readonly timeoutsMs: { readonly contentType: number; readonly timeoutMs: number | undefined }[] =
     []
   readonly #waiters = new Map<number, PromiseWithResolvers<ChannelMessage>>()
+  /** Number of the last message that was a request. The router also sends reports at any time. */
+  #lastRequest = 0
   readonly connection: ControlConnection
   #edge: EdgeService | null = null
   /** Answers requests for circuits; null: gives no answer. */
@@ -157,6 +159,7 @@ export class FakeController {
   #request(outgoing: OutboundMessage): Promise<ChannelMessage> {
     this.#take(outgoing)
     const sequence = this.sent.length
+    this.#lastRequest = sequence
     const waiter = Promise.withResolvers<ChannelMessage>()
     this.#waiters.set(sequence, waiter)
     const answer = this.#answerTo(outgoing)
@@ -171,9 +174,15 @@ export class FakeController {
     return { contentType: 2, headers: new Map([[2, encodeFlag(true)]]) }
   }
 
-  /** Answers the last sent request, or the message with the given number. */
-  answer({ contentType, headers, body }: OutboundMessage, sequence = this.sent.length): void {
-    this.#waiters.get(sequence)?.resolve({
+  /**
+   * Answers the last request of the router, or the request with the given number.
+   *
+   * @throws if the router has sent no such request.
+   */
+  answer({ contentType, headers, body }: OutboundMessage, sequence = this.#lastRequest): void {
+    const waiter = this.#waiters.get(sequence)
+    if (waiter === undefined) throw new Error(`message ${sequence} is not a request of the router`)
+    waiter.resolve({
       contentType,
       sequence: 0,
       headers: headers ?? new Map<number, Uint8Array>(),
