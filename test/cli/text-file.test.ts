@@ -23,7 +23,7 @@ describe('an input file of a command', () => {
     expect(() => readTextFile(path, 199_999)).toThrow(/^it is larger than 199999 bytes$/)
   })
 
-  test('is refused once more than its maximum size was read, if it never ends', () => {
+  test('that never ends is read only up to its maximum size, and refused', () => {
     expect(() => readTextFile('/dev/zero')).toThrow(/^it is larger than 4194304 bytes$/)
   })
 
