@@ -232,15 +232,18 @@ test.each([
   ['null', []],
   ['r.example.org:443', ['r.example.org:443']],
   ['["10.0.0.1:1380", "r.example.org:443"]', ['10.0.0.1:1380', 'r.example.org:443']],
-])('Routers connect to the addresses of routers.advertise: %s', (written, addresses) => {
-  const config = load(`${GOOD}routers: {bind: "0.0.0.0:1380", advertise: ${written}}\n`)
-  expect(config.routers.advertise).toEqual(addresses)
-  const hosts = addresses.map((address) => address.split(':')[0])
-  expect(advertisedHosts(config)).toEqual(expect.arrayContaining(hosts))
-  const listed = ownApiAddresses(config).filter(({ api }) => api === 'router-control')
-  const shown = addresses.length === 0 ? ['127.0.0.1:1380'] : addresses
-  expect(listed.map(({ url }) => url)).toEqual(shown.map((address) => `tls:${address}`))
-})
+])(
+  'The value %s of routers.advertise determines the addresses to which routers connect',
+  (written, addresses) => {
+    const config = load(`${GOOD}routers: {bind: "0.0.0.0:1380", advertise: ${written}}\n`)
+    expect(config.routers.advertise).toEqual(addresses)
+    const hosts = addresses.map((address) => address.split(':')[0])
+    expect(advertisedHosts(config)).toEqual(expect.arrayContaining(hosts))
+    const listed = ownApiAddresses(config).filter(({ api }) => api === 'router-control')
+    const shown = addresses.length === 0 ? ['127.0.0.1:1380'] : addresses
+    expect(listed.map(({ url }) => url)).toEqual(shown.map((address) => `tls:${address}`))
+  },
+)
 
 describe('Environment variables', () => {
   test('override the configuration file, and add options that the file lacks', () => {
