@@ -57,7 +57,7 @@ describe('a command that advertises the name of its host', () => {
     ['a full name', {}, 'ctrl3.example.org', false],
     ['loopback', { bindApi: '127.0.0.1:1280', bindCluster: '127.0.0.1:1480' }, 'ctrl3', false],
   ] as const)(
-    'gets a warning from planConfig only if other hosts must resolve a name without a domain: %s',
+    'gets a warning from planConfig only if other hosts must resolve a name without a domain (case: %s)',
     (_case, flags, host, isWarned) => {
       name = host
       const { config, warning } = planConfig(

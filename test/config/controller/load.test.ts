@@ -86,7 +86,7 @@ colour: blue
     ['an API named twice', `${GOOD}    apis: [fabric, fabric]\n`, 'each once'],
     ['a number out of range', `${GOOD}raft: {tickMs: 0}\n`, 'raft.tickMs: expected an integer'],
     ['a fraction', `${GOOD}raft: {tickMs: 50.5}\n`, 'raft.tickMs: expected an integer'],
-    ['nothing where a value must be', changed('id: ctrl1', 'id:'), 'id: expected'],
+    ['a key without its value', changed('id: ctrl1', 'id:'), 'id: expected'],
     ['a section where a value must be', changed('id: ctrl1', 'id: {a: b}'), 'found a section'],
     ['a value where a section must be', `${GOOD}raft: 5\n`, 'raft: expected a section'],
     ['an address with a path', changed('  - bind: 127.0.0.1:1280', '  - bind: a:1/x'), 'host:port'],

@@ -77,11 +77,7 @@ extra: [1]
   })
 
   test.each([
-    [
-      'nothing where a value is needed',
-      'size:\n',
-      'size: expected an integer from 1 to 9, found nothing',
-    ],
+    ['a key without its value', 'size:\n', 'size: expected an integer from 1 to 9, found nothing'],
     [
       'a section where a value is needed',
       'size: {a: 1}\n',

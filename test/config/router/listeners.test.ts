@@ -20,7 +20,7 @@ describe('the section listeners of a router configuration', () => {
   })
 
   test.each(['bind', 'address'])(
-    'accepts the address %s, in the form <protocol>:<host>:<port>',
+    'accepts an address in the form <protocol>:<host>:<port> under the key %s',
     (name) => {
       const text = (place: string): string =>
         listener(`binding: edge, ${name}: "${place}", advertise: "r.test:1"`)
