@@ -537,7 +537,7 @@ describe('A join that is refused', () => {
     expect(readdirSync(etc)).toEqual(['config.yml'])
   })
 
-  test('leaves an existing key file without a certificate unchanged', async () => {
+  test('does not change an existing key file that has no certificate', async () => {
     mkdirSync(etc)
     writeFileSync(join(etc, 'controller.key'), 'an older key', { mode: 0o600 })
     expect(await refused(member.ticket())).toContain('move both away')

@@ -356,7 +356,7 @@ describe('A request for admission', () => {
     },
   )
 
-  test('is refused with advice if the release does not support the active feature level, for a new controller and for a new disk', () => {
+  test('from a new controller, or from a member with a new disk, is refused with advice if its release does not support the active feature level', () => {
     const admitted = { keySha256: keyOf('c3'), isVoter: true }
     const cases = [
       ['c3', context('C1 C2', { admitted, featureLevel: 2 })],

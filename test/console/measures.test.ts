@@ -16,7 +16,7 @@ test('a latency of one second and more is in seconds', () => {
   expect(texts.live.milliseconds(65_000)).toBe('not measured')
 })
 
-test('the latencies of a link in both directions have one precision', () => {
+test('the latencies of both directions of a link have the same number of decimal places', () => {
   expect(texts.live.latencies(382.6, 30)).toBe('383 / 30 ms')
   expect(texts.live.latencies(0.42, 30)).toBe('0.4 / 30.0 ms')
   expect(texts.live.latencies(65_000, 3)).toBe('– / 3.0 ms')

@@ -26,7 +26,7 @@ const roleLists = [
 ]
 
 test.each(['AnyOf', 'AllOf'])(
-  'a list of roles with the semantic %s selects the records that it selects on a controller',
+  'in the console, a list of roles with the semantic %s selects the same records as on a controller',
   (semantic) => {
     for (const roles of roleLists) {
       const selected = rows.filter((row) => selectsRecord({ roles, semantic }, row))

@@ -108,7 +108,7 @@ describe('a record that belongs to an administrator', () => {
   })
 })
 
-test('a permission for an action covers only that action, one for a kind covers all grantable actions of that kind', () => {
+test('a permission for an action covers only that action, and a permission for a kind covers all grantable actions of that kind', () => {
   expect(isGranted(['service.read'], 'service.read', true)).toBe(true)
   expect(isGranted(['service.delete'], 'service.read', true)).toBe(false)
   expect(isGranted(['service'], 'service.delete', false)).toBe(true)

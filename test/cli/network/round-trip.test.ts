@@ -105,7 +105,7 @@ ${listed}`
   },
 )
 
-test('a policy that names a router without a tunnel as an identity is refused', async () => {
+test('a policy is refused if its identity roles name a router that has no identity, because its tunneler is disabled', async () => {
   const path = other.file(
     'plain.yml',
     'version: 1\nedgeRouters:\n  - name: plain\nservicePolicies:\n  - name: plain-dials\n    type: Dial\n    semantic: AnyOf\n    identityRoles: ["@plain"]\n    serviceRoles: ["#all"]\n',

@@ -222,7 +222,7 @@ describe('Environment variables that override configuration keys', () => {
     ])
   })
 
-  test('do not replace a dollar sign within a string in the file', () => {
+  test('leave a dollar sign with a name in a string of the file unchanged', () => {
     expect(configOf('old: $APP_NAME\n', given({}))['old']).toBe('$APP_NAME')
   })
 })

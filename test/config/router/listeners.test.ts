@@ -44,7 +44,7 @@ describe('the section listeners of a router configuration', () => {
     ])
   })
 
-  test('requires advertise for the binding edge, also inside options', () => {
+  test('requires advertise for the binding edge, and accepts it inside options as well', () => {
     const below = listener('binding: edge, bind: "tls:0.0.0.0:1", options: {advertise: "r.test:2"}')
     expect(config(edge + below).listeners[0]?.advertise).toEqual({ host: 'r.test', port: 2 })
     expectFault(

@@ -458,7 +458,7 @@ describe('The configuration section link:', () => {
     expect(config(dialer(', groups: a')).link?.dialers[0]?.groups).toEqual(['a'])
   })
 
-  test('a dialer requires a binding, has split true by default, and may have bind', () => {
+  test('a dialer requires a binding, may have bind, and its split is true by default', () => {
     expect(config(dialer('')).link?.dialers[0]).toMatchObject({ split: true, bind: null })
     expect(config(dialer(', split: false, bind: eth1')).link?.dialers[0]).toMatchObject({
       split: false,
