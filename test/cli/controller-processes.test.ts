@@ -137,7 +137,7 @@ test('QuickstartProcesses takes over a program that already runs, does not start
   await until(() => expect(earlier.exitCode).toBe(0))
 })
 
-test('QuickstartProcesses takes over a program that it finds only by the lock of the data folder, also after a second start', async () => {
+test('QuickstartProcesses takes over a running program that it finds by the lock of the data folder, even after it has started a second process', async () => {
   install(HOLDER)
   const earlier = spawn(program, ['controller', 'run', first().configPath], { stdio: 'ignore' })
   const processes = processesOf()

@@ -218,7 +218,7 @@ test('a controller does not start with a key that does not match its member reco
   }
 })
 
-test('a controller whose certificate expired while it was stopped starts after a renewal with the root key, and then renews the certificate itself', async () => {
+test('a controller with an expired certificate starts only after pki renew --root-key, and then renews the certificate again without a command', async () => {
   const first = start()
   await until(leads)
   first.child.kill('SIGTERM')

@@ -219,7 +219,7 @@ describe('cluster init', () => {
     expect(existsSync(join(folder, 'etc', 'admin.json'))).toBe(false)
   })
 
-  test('refuses a password that is too short or in a readable file, and leaves no files', async () => {
+  test('refuses a password that is too short, and a password file that other users can read, and leaves no files', async () => {
     const secret = join(folder, 'password')
     writeFileSync(secret, '1234567\n', { mode: 0o600 })
     const { stderr } = await init(...binds, '--password-file', secret)
@@ -298,7 +298,7 @@ describe('cluster init', () => {
   })
 })
 
-test('a generated configuration can be loaded with names that YAML could read as numbers, null or comments, and adding seeds changes nothing else in the file', () => {
+test('names that YAML could read as numbers, null or comments can be used in a generated configuration, and adding seeds changes nothing else in the file', () => {
   const text = composeConfig({
     id: '0x1F',
     data: '/srv/a folder: with #marks',

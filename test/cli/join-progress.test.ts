@@ -88,7 +88,7 @@ test('a new learner counts as joined once it has caught up, and no controller co
   expect(lines.at(-1)).toBe('joined: ctrl2 is a learner')
 })
 
-test('a member’s refusal stops a controller only if it was removed or fenced, and discards its disk only if the disk is old or replaced', () => {
+test('a member’s refusal stops the refused controller only if this controller was removed, fenced or not admitted, and discards its disk only if the disk is old or replaced', () => {
   const from = { by: 'ctrl1', index: 9, generation: 2 }
   expect(removalActionAfterRefusal('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
   expect(removalActionAfterRefusal('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe(

@@ -147,7 +147,7 @@ describe('A join that is admitted', () => {
     expect(done.stdout).toContain(`flotilla controller run ${config}`)
   })
 
-  test('uses an address of a member that the user gives if no address in the ticket is reachable', async () => {
+  test('uses the member address that the user gives if no address in the ticket is reachable', async () => {
     const ticket = join(folder, 'ticket')
     const nowhere = `https://127.0.0.1:${await freePort()}/fabric/v1`
     writeFileSync(ticket, member.ticket({ addresses: [nowhere] }), { mode: 0o600 })
@@ -170,7 +170,7 @@ describe('A join that is admitted', () => {
     expect(new Set(keys).size).toBe(1)
   })
 
-  test('advertises an IPv6 address that was given with its brackets', () => {
+  test('accepts an IPv6 address in brackets, and advertises the address with the brackets', () => {
     const changed = { ...flags, advertise: '[2001:db8::1]' }
     const { config: planned } = planConfig(config, changed, member.trustDomain)
     expect(planned.cluster.advertise).toMatch(/^\[2001:db8::1\]:[0-9]+$/)
@@ -537,7 +537,7 @@ describe('A join that is refused', () => {
     expect(readdirSync(etc)).toEqual(['config.yml'])
   })
 
-  test('leaves an existing key file without a certificate unchanged', async () => {
+  test('does not change an existing key file that has no certificate', async () => {
     mkdirSync(etc)
     writeFileSync(join(etc, 'controller.key'), 'an older key', { mode: 0o600 })
     expect(await refused(member.ticket())).toContain('move both away')
@@ -601,7 +601,7 @@ describe('The members in a join ticket', () => {
     }
   })
 
-  test('must also present such a certificate at an address that the user gives', async () => {
+  test('must present a certificate of the CA in the ticket even at an address that the user gives', async () => {
     const nowhere = `https://127.0.0.1:${await freePort()}/fabric/v1`
     const ticket = join(folder, 'ticket')
     const other = await FakeMember.start()

@@ -142,7 +142,7 @@ test('the log writer writes all its buffered lines completely when the process e
   expect(numbers.sort((a, b) => a - b)).toEqual(Array.from({ length: 1000 }, (_, i) => i))
 })
 
-test('the log writer drops lines without a further warning if the disk is full', async () => {
+test('if the disk is full, the log writer drops lines, and does not log a warning about the dropped lines', async () => {
   const writer = new LineWriter(open('/dev/full', 'w'))
   const { log } = createControllerLogWithSink(writer, config)
   const spy = vi.spyOn(log, 'warn')

@@ -64,6 +64,6 @@ test.each([
   [{ NO_COLOR: '' }, true],
   [{ NO_COLOR: '1' }, false],
   [{ TERM: 'dumb' }, false],
-])('a log line has colors in the environment %j: %s', (env, is) => {
+])('for the environment %j, wantsColor (whether log lines have colors) returns %s', (env, is) => {
   expect(wantsColor(env)).toBe(is)
 })

@@ -152,7 +152,7 @@ describe('A cluster command at the admin socket', () => {
     expect(done.stdout + done.stderr).not.toContain('secret')
   })
 
-  test('as invite on a host with a systemd unit, prints the commands of the page for the unit', () => {
+  test('as invite on a host with a systemd unit, prints the commands that create the folders, join the cluster and start the unit on the new host', () => {
     expect(joinInstruction('a ticket', false)).toBe(
       "on the new host: flotilla cluster join CONFIG --ticket-file 'a ticket'",
     )

@@ -91,7 +91,7 @@ test('a damaged state store is refused and left unchanged if no other controller
   expect(readdirSync(dir)).toEqual(['state'])
 })
 
-test('the latest damaged state replaces an earlier one, but none is kept if the disk lacks the space', async () => {
+test('of several damaged states only the latest is kept, and none if the disk lacks the space', async () => {
   const { dir } = await written()
   for (const content of ['X\n', 'Y\n']) {
     writeFileSync(join(dir, 'state/CURRENT'), content)
@@ -169,7 +169,7 @@ test.each([
   ],
   ['Assertion failed: a > 0 (../deps/leveldb/leveldb-1.20/db/version_set.cc: f: 765)', null],
 ])(
-  'only a failed assertion in a source file of LevelDB counts as damage of the state: %s',
+  'findLevelDbAssertion finds in the output %j the failed assertion of a source file of LevelDB: %j',
   (output, found) => {
     expect(findLevelDbAssertion(`${output}\n`)).toBe(found)
   },

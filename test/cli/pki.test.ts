@@ -243,7 +243,7 @@ describe('pki renew and reload', () => {
 })
 
 describe('pki renew with the certificate of another member', () => {
-  test('obtains, for a member with an expired certificate, a new one from a running member, which refuses an unknown member, another key and another issuer', async () => {
+  test('obtains a new certificate for a member whose certificate has expired, but not for an unknown member, and not if the key or the issuer is another one', async () => {
     const expired = { notBeforeMs: now - 9 * DAY_MS, notAfterMs: now - DAY_MS }
     const away = await leafOf('ctrl3', expired)
     await serve([{ id: 'ctrl3', leaf: away }])
@@ -336,7 +336,7 @@ describe('pki renew-issuing', () => {
     expect(parseCertificates(issuing.certificatePem)[0].notAfterMs).toBe(anchors()[0].notAfterMs)
   })
 
-  test('accepts an issuing CA that the operator signed elsewhere, with a separate key or for the current key', async () => {
+  test('accepts an issuing CA that the operator signed elsewhere together with its key file, and without this file only if the current key belongs to the CA', async () => {
     await serve()
     const theirs = await createIssuingAuthority({ commonName: 'issuing', root, validity })
     writeFileSync(join(folder, 'next.pem'), theirs.certificatePem)
@@ -401,7 +401,7 @@ describe('pki renew-issuing', () => {
 })
 
 describe('pki issue', () => {
-  test('issues a client certificate with the SPIFFE ID of an external program for a key file of mode 0600, and uses this key again the next time', async () => {
+  test('issues a client certificate with the SPIFFE ID of an external program, creates its key file with mode 0600, and uses this key for the next certificate as well', async () => {
     await serve()
     const out = join(folder, 'monitor.pem')
     const words = ['--name', 'monitor', '--host', 'm.example', '--host', '192.0.2.9', '--out', out]

@@ -80,7 +80,7 @@ describe('The program flotilla', () => {
     ['cluster stat', "did you mean 'flotilla cluster status'?"],
     ['cluster snapshot sav', "did you mean 'flotilla cluster snapshot save'?"],
     ['xyzzy', "unknown command 'xyzzy'; flotilla --help lists all"],
-  ])('suggests the command for the mistyped %s', async (line, sentence) => {
+  ])('answers the unknown command %s with: %s', async (line, sentence) => {
     expect((await run(line.split(' '))).stderr).toContain(sentence)
   })
 

@@ -25,7 +25,7 @@ const at = (file: string): string => join(folder, file)
 
 describe('a command that advertises the name of its host', () => {
   test.each(['edge', 'private'])(
-    'warns in router init %s if the name has no domain',
+    'as router init %s, warns if the name has no domain',
     async (type) => {
       name = 'edge1'
       const short = await runHere(['router', 'init', type, at('short.yml')])
@@ -36,13 +36,13 @@ describe('a command that advertises the name of its host', () => {
     },
   )
 
-  test('does not warn in router init for a router that no other host dials', async () => {
+  test('as router init, does not warn for a router that no other host dials', async () => {
     name = 'edge1'
     const made = await runHere(['router', 'init', 'tunnel', at('tunnel.yml')])
     expect([made.code, made.stderr]).toEqual([0, ''])
   })
 
-  test('warns in cluster init once, and does not if --advertise is given', async () => {
+  test('as cluster init, warns once if the name has no domain, and does not warn if --advertise is given', async () => {
     name = 'ctrl1'
     const short = await runHere(['cluster', 'init', at('short/config.yml')])
     expect([short.code, short.stderr]).toEqual([0, printed('ctrl1')])
@@ -57,7 +57,7 @@ describe('a command that advertises the name of its host', () => {
     ['a full name', {}, 'ctrl3.example.org', false],
     ['loopback', { bindApi: '127.0.0.1:1280', bindCluster: '127.0.0.1:1480' }, 'ctrl3', false],
   ] as const)(
-    'gets a warning from planConfig only if other hosts must resolve a name without a domain: %s',
+    'gets a warning from planConfig only if other hosts must resolve a name without a domain (case: %s)',
     (_case, flags, host, isWarned) => {
       name = host
       const { config, warning } = planConfig(

@@ -26,7 +26,7 @@ async function later(outcome: AdmissionOutcome): Promise<AdmissionOutcome> {
 
 describe('the responses of several members', () => {
   test.each(['too-old', 'store-in-use'] as const)(
-    'admit the controller if a later answer is %s, although the first answer is a refusal',
+    'show that the controller is still admitted if a later one is the refusal %s, although the first one says that the controller was removed',
     async (reason) => {
       const first = Promise.resolve(refused('removed'))
       const combined = await combineAdmissionAnswers([first, silence(), later(refused(reason))])
@@ -34,13 +34,13 @@ describe('the responses of several members', () => {
     },
   )
 
-  test('admit the controller without the answers of members that have not responded yet', async () => {
+  test('can show that the controller is still admitted before all members have responded', async () => {
     const never = new Promise<AdmissionOutcome>(() => undefined)
     const admitted = refused('too-old')
     expect(await combineAdmissionAnswers([never, later(admitted)])).toEqual(admitted)
   })
 
-  test('refuse the controller if all members that responded refuse it', async () => {
+  test('show that the controller was removed if all members that responded say so', async () => {
     const answers = [silence(), later(refused('removed')), Promise.resolve(refused('removed'))]
     expect(await combineAdmissionAnswers(answers)).toEqual(refused('removed'))
   })

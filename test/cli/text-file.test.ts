@@ -23,7 +23,7 @@ describe('an input file of a command', () => {
     expect(() => readTextFile(path, 199_999)).toThrow(/^it is larger than 199999 bytes$/)
   })
 
-  test('is refused once more than its maximum size was read, if it never ends', () => {
+  test('that never ends is read only up to its maximum size, and refused', () => {
     expect(() => readTextFile('/dev/zero')).toThrow(/^it is larger than 4194304 bytes$/)
   })
 
@@ -37,20 +37,24 @@ describe('an input file of a command', () => {
     expect(await ended).toEqual([0, null])
   })
 
-  test.each([
+  const endless = [
     ['apply', '-f', '/dev/zero'],
     ['import', '/dev/zero'],
     ['access', 'preview', '-f', '/dev/zero'],
     ['create', 'service', '-f', '/dev/zero'],
     ['create', 'service', 'name@/dev/zero'],
     ['login', 'https://127.0.0.1:9', '--user', 'a', '--ca', '/dev/zero'],
-  ])('makes `%s %s %s` fail with one sentence if the file never ends', async (...words) => {
-    const done = await runHere(words, { XDG_CONFIG_HOME: folder })
-    expect([done.code, done.stderr]).toEqual([
-      2,
-      expect.stringMatching(
-        /^flotilla: [^\n]*\/dev\/zero cannot be (?:read|used) \(it is larger than \d+ bytes\)\n$/,
-      ),
-    ])
-  })
+  ]
+  test.each(endless.map((words) => [words.join(' '), words] as const))(
+    'makes `%s` fail with one sentence if the file never ends',
+    async (_line, words) => {
+      const done = await runHere(words, { XDG_CONFIG_HOME: folder })
+      expect([done.code, done.stderr]).toEqual([
+        2,
+        expect.stringMatching(
+          /^flotilla: [^\n]*\/dev\/zero cannot be (?:read|used) \(it is larger than \d+ bytes\)\n$/,
+        ),
+      ])
+    },
+  )
 })

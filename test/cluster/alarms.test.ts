@@ -426,7 +426,7 @@ test('certificates of removed members are kept for 90 days, and only those of th
   )
 })
 
-test('a change of member descriptions during a save is written before the last save completes', async () => {
+test('if member descriptions change during a save, the save that was requested last completes only after it has written the change', async () => {
   const clock = new ManualClock()
   const saved: number[] = []
   let finish = (): void => undefined

@@ -58,7 +58,7 @@ test('the apply queue applies no entry while the state is being replaced, and ap
   expect(applied).toEqual([1, 2, 3, 4, 7, 8])
 })
 
-test('the applied index that the apply queue reports covers only received entries, even if the new state contains later ones', async () => {
+test('the applied index that the apply queue reports covers only received entries, even if the state was replaced by one with later entries', async () => {
   const { machine, applied, progress, made } = stage()
   made.push(entriesTo(1, 4))
   made.pause()

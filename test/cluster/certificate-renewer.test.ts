@@ -373,7 +373,7 @@ describe('A certificate issued by another CA', () => {
     expect(taken).toEqual([])
   })
 
-  test('is renewed by the cluster after its files were replaced by a certificate of the cluster’s CA', async () => {
+  test('can be replaced in its files by a certificate of the cluster’s CA, which the cluster then renews', async () => {
     const renewer = renewerOf()
     const next = await issuedFor(issuing, days(0, 30))
     writeFileSync(paths.cert, next)
@@ -402,7 +402,7 @@ describe('A certificate issued by another CA', () => {
 })
 
 describe('The alarm about the expiry of a certificate', () => {
-  test('is raised once 30 days, 7 days and one day before the expiry and once after it, and clears when the certificate is renewed', async () => {
+  test('is raised four times (30 days, 7 days and one day before the expiry, and after the expiry), and clears when the certificate is renewed', async () => {
     known = null
     const renewer = renewerOf()
     for (const left of [31, 30, 20, 7, 5, 1, 0.5, -1]) {

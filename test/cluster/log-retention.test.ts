@@ -52,7 +52,7 @@ test('for a slow peer, the leader retains at most the allowed bytes plus one ste
   expect(cut?.index).toBeLessThanOrEqual(8000)
 })
 
-test('entries after a snapshot in transfer are retained longer, up to a separate limit', () => {
+test('during a snapshot transfer, the entries after the snapshot are retained longer than otherwise, up to a separate limit', () => {
   const needed = noted(small).cut(9999, Infinity, 7000)?.index
   expect(needed).toBeLessThanOrEqual(7000)
   expect(needed).toBeGreaterThan(7000 - 256)

@@ -159,7 +159,7 @@ test('a membership change is computed again if another leader has changed the me
   expect(consensus.targets.map(({ members }) => members.map(({ id }) => id))).toEqual([['n1']])
 })
 
-test('a membership change that a majority has not confirmed is reported as safe to repeat, and its repetition proposes nothing after the commit', async () => {
+test('a membership change that no majority confirms in time is reported as safe to repeat, and a repetition after its commit proposes nothing', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
   const changer = new MemberChanger(consensus, state, systemClock)

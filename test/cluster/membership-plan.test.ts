@@ -147,7 +147,7 @@ describe('The plan for a membership change', () => {
     ['C1 C2', 'replace c1 c9', {}, 'c9 is not a member'],
   ]
   test.each(refusals)(
-    'for the members %s, the change %s is refused (%o): %s',
+    'for the members %s, the change %s in the situation %o is refused: %s',
     (members, change, changes, reason) => {
       const planned = planMembershipChange(nowOf(members, changes), changeOf(change))
       expect(planned).toMatchObject({
@@ -190,7 +190,7 @@ describe('The plan for a membership change', () => {
     }
   })
 
-  test('that removes a controller adds one entry to the list of departed controllers, which a later report of a compromise changes', () => {
+  test('that removes a controller adds one entry to the list of departed controllers, and a later report that the controller was compromised changes this entry', () => {
     const first = planMembershipChange(nowOf('C1 C2 C3'), changeOf('remove c3'))
     if (!first.ok) throw new Error(first.reason)
     expect(first.target.departed).toMatchObject([{ id: 'c3', compromised: false }])
@@ -356,7 +356,7 @@ describe('A request for admission', () => {
     },
   )
 
-  test('is refused with advice if the release does not support the active feature level, for a new controller and for a new disk', () => {
+  test('from a new controller, or from a member with a new disk, is refused with advice if its release does not support the active feature level', () => {
     const admitted = { keySha256: keyOf('c3'), isVoter: true }
     const cases = [
       ['c3', context('C1 C2', { admitted, featureLevel: 2 })],

@@ -156,7 +156,7 @@ test('if two processes run on copies of one data folder, the later process repla
   })
 })
 
-test('a member does not use a peer that presents another disk', async () => {
+test('a member does not use a peer whose store ID differs from the one in its member record', async () => {
   const other = { hello: { storeId: storeIdOf('copy') } }
   const answering = await mesh('b', b, members, other)
   const dialler = await mesh('a', a, [memberOf('b', b, `127.0.0.1:${answering.port}`)])

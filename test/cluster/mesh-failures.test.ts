@@ -45,7 +45,7 @@ describe('a wrong port of a controller', () => {
     ['the HTTPS port', ['http/1.1']],
     ['the router port', [CONTROL_PROTOCOL]],
     ['a port without TLS', null],
-  ])('is named with its remedy: %s', async (_name, protocols) => {
+  ])('is reported with the remedy if it is %s', async (_name, protocols) => {
     const authority = await createAuthority()
     const [a, b] = [
       await controllerIdentity(authority, 'a'),

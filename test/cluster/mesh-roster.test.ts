@@ -192,7 +192,7 @@ const refusedFor = (
   return scene.told()
 }
 
-test('a refusal means removal only if it contains a later configuration than the one with this member’s disk', () => {
+test('a refusal means that this member was removed only if the refusal is based on a later configuration than one that contains this member’s disk', () => {
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 6)).toEqual(['removed b 6'])
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 5)).toEqual(['not-yet-a-member b 5'])
   // The controller is being admitted, and the peer that refuses it only lags behind.

@@ -72,7 +72,7 @@ test('entries that a member applied must still exist in every later term', () =>
   expect(judge(witness, { term: 9, last: [3, 7], boot: 2, startedAtMs: 2000 })).toBe('fine')
 })
 
-test('the start count reveals a restored disk of a member in an idle cluster, and an older copy of a running process', () => {
+test('the start count (boot) reveals that a member was restarted from a restored disk, even in an idle cluster, or that a later process of the member runs', () => {
   const witness = new RollbackDetector(1)
   const idle = { term: 3, last: [3, 8] } as const
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('fine')
@@ -82,7 +82,7 @@ test('the start count reveals a restored disk of a member in an idle cluster, an
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('superseded')
 })
 
-test('reports that a member sends in different directions of a connection are not compared, because they have no common order', () => {
+test('what a member reports when it connects is not compared with what it reports when it answers, because these messages have no common order', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] }, false)).toBe('fine')
   // The peer sent this message before the previous answer, but it arrives later.

@@ -219,20 +219,23 @@ const attacks: readonly Attack[] = [
   },
 ]
 
-test.each(attacks)('the mesh refuses, and logs the reason as a warning: $name', async (case_) => {
-  const { identity, frames, method, code = Status.UNAVAILABLE, reason } = case_
-  const raftBefore = victim.raft.length
-  const linesBefore = victim.log.lines.length
-  const end = await attack((await identity?.()) ?? b, frames ?? [hello(), vote], method)
-  expect(end).toMatchObject({ code, frames: 0 })
-  if (case_.code !== undefined) expect(end.details).toMatch(reason)
-  expect(victim.raft.length).toBe(raftBefore)
-  // A refusal of the same peer for the same reason is logged once a minute; an earlier test may
-  // have logged it.
-  const told = victim.log.lines.slice(linesBefore)
-  expect(told.filter((line) => line.startsWith('warn')).length).toBeLessThanOrEqual(1)
-  expect(victim.log.lines.some((line) => line.startsWith('warn') && reason.test(line))).toBe(true)
-})
+test.each(attacks.map((attack) => [attack.name, attack] as const))(
+  'the mesh refuses %s, and logs the reason as a warning',
+  async (_name, case_) => {
+    const { identity, frames, method, code = Status.UNAVAILABLE, reason } = case_
+    const raftBefore = victim.raft.length
+    const linesBefore = victim.log.lines.length
+    const end = await attack((await identity?.()) ?? b, frames ?? [hello(), vote], method)
+    expect(end).toMatchObject({ code, frames: 0 })
+    if (case_.code !== undefined) expect(end.details).toMatch(reason)
+    expect(victim.raft.length).toBe(raftBefore)
+    // A refusal of the same peer for the same reason is logged once a minute; an earlier test may
+    // have logged it.
+    const told = victim.log.lines.slice(linesBefore)
+    expect(told.filter((line) => line.startsWith('warn')).length).toBeLessThanOrEqual(1)
+    expect(victim.log.lines.some((line) => line.startsWith('warn') && reason.test(line))).toBe(true)
+  },
+)
 
 test('repeated refusals of a peer by the mesh are logged once', async () => {
   const wrong = [hello({ clusterId: 'again' })]
@@ -299,7 +302,7 @@ test('the mesh rejects a TLS client without a certificate, with a certificate of
   expect(victim.raft.length).toBe(before)
 })
 
-test('a member does not use a server that has another identity at a member’s address', async () => {
+test('a member does not use a server at the address of a member if the server has another key or is another member', async () => {
   // The victim expects `b` at an address where the victim `a` itself listens, and at one where a
   // false `b` listens.
   const falseB = await controllerIdentity(authority, 'b')

@@ -149,7 +149,7 @@ function outstanding(countMax = 100, spanMax = 100, bytesMax = 1000) {
   return { window, ended, add }
 }
 
-test('a proposal whose time is over fails with OUTCOME_UNKNOWN only if it may have been logged', () => {
+test('a proposal that reaches its time limit fails with OUTCOME_UNKNOWN only if it may have been logged', () => {
   const { window, ended, add } = outstanding()
   add()
   add({ stage: 'sent' })

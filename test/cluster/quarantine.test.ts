@@ -127,7 +127,7 @@ function writeThrough(node: TestNode, name: string) {
   }
 }
 
-test('a follower that misapplies an entry stops serving requests, rebuilds its state from another member, and then agrees again', async () => {
+test('a follower that misapplies an entry stops serving requests, rebuilds its state from another member, and then has the same state as the others', async () => {
   const mark = new Mark()
   const formed = await runningCluster(3, { quarantineMark: mark })
   const odd = await followerOf(formed)

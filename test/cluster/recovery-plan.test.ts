@@ -49,7 +49,7 @@ test('a recovery from the member with the longest log is permitted, and the plan
   expect(warnings).toContain('of b, c, d, e; if one of them runs, or is recovered elsewhere')
 })
 
-test('a recovery from a survivor with fewer entries, compared by term before index, is refused unless the operator accepts the loss', () => {
+test('a recovery from a survivor is refused if the log of another survivor ends with a later term, or in the same term at a higher index, unless the operator accepts the loss', () => {
   const longer = facts('b', { last: { term: 5, index: 101 } })
   expect(refusal(facts('a'), [longer])).toContain(
     'b has more entries: its log ends at index 101 of term 5',
@@ -70,7 +70,7 @@ test('a cluster that has a majority is not recovered, even if the operator accep
   expect(refusal(facts('a', { members: voters('a') }))).toContain('a is the only member; start it')
 })
 
-test('files that survivors of a cluster wrote for its recovery are refused if they belong to another cluster, another generation or the same controller', () => {
+test('files that survivors of a cluster wrote for its recovery are refused if one belongs to another cluster or generation, or if two belong to the same controller', () => {
   const own = facts('a')
   expect(refusal(own, [facts('b', { clusterId: 'cluster-2' })])).toContain(
     'b belongs to cluster cluster-2',

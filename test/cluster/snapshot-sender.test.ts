@@ -79,29 +79,32 @@ test('a snapshot is read no faster than its receiver writes', () => {
   expect(chunks[0]).toMatchObject({ position: { term: 2n, index: 50n }, configuration })
 })
 
-test.each(['refused', 'silent', 'removed', 'leadership lost', 'source'])(
-  'a snapshot transfer ends, and is reported once, for the reason: %s',
-  (how) => {
-    const { made, done, clock, acknowledge, events, nothingMatches } = sender()
-    made.start('slow', 4)
-    made.onOpened(1, position, configuration)
-    made.onChunk(1, first, false)
-    if (how === 'refused') acknowledge(0, true)
-    if (how === 'removed') made.abandonUnless((id) => id !== 'slow')
-    if (how === 'leadership lost') made.abandonOtherThan(5)
-    if (how === 'source') made.onSourceFailed(1, 'disk')
-    if (how === 'silent') {
-      clock.atMs = 1001
-      made.sweep(nothingMatches)
-    }
-    expect(done).toEqual([['slow', 'failed']])
-    expect(events.at(-1)).toEqual({ type: 'snapshotOver', id: 1, isSent: false })
-    acknowledge(1)
-    made.onLinkLost('slow')
-    made.onLinkReady('slow')
-    expect(done.length).toBe(1)
-  },
-)
+test.each([
+  'refusal of a chunk',
+  'silence of the receiver',
+  'removal of the receiver',
+  'loss of leadership',
+  'failure of the source',
+])('a snapshot transfer ends, and its failure is reported once, after the %s', (how) => {
+  const { made, done, clock, acknowledge, events, nothingMatches } = sender()
+  made.start('slow', 4)
+  made.onOpened(1, position, configuration)
+  made.onChunk(1, first, false)
+  if (how === 'refusal of a chunk') acknowledge(0, true)
+  if (how === 'removal of the receiver') made.abandonUnless((id) => id !== 'slow')
+  if (how === 'loss of leadership') made.abandonOtherThan(5)
+  if (how === 'failure of the source') made.onSourceFailed(1, 'disk')
+  if (how === 'silence of the receiver') {
+    clock.atMs = 1001
+    made.sweep(nothingMatches)
+  }
+  expect(done).toEqual([['slow', 'failed']])
+  expect(events.at(-1)).toEqual({ type: 'snapshotOver', id: 1, isSent: false })
+  acknowledge(1)
+  made.onLinkLost('slow')
+  made.onLinkReady('slow')
+  expect(done.length).toBe(1)
+})
 
 test('a snapshot transfer continues on the next connection with the first unacknowledged chunk', () => {
   const { made, done, suspended, acknowledge, credits, numbers, state } = sender(3)

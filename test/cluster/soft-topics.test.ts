@@ -39,7 +39,7 @@ test('the soft state topics of released versions keep their names', () => {
   expect(Object.keys(softTopics)).toEqual(expect.arrayContaining(released))
 })
 
-test('every soft state topic rejects invalid bytes, and fits one value of maximum size, or 1 KiB for the topic leadership', () => {
+test('every soft state topic rejects invalid bytes, and has room for one value of maximum size (the topic leadership: 1 KiB) of each owner', () => {
   for (const [name, { decode, ownerBytesMax }] of Object.entries(softTopics)) {
     expect(() => decode(Uint8Array.of(0xff, 0xff)), name).toThrow()
     const isSmall = name === 'leadership'

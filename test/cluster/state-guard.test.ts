@@ -71,7 +71,7 @@ function stage() {
   return { clock, called, events, receiving, guard, pass }
 }
 
-test('a quarantined controller stops applying entries for up to a minute until a member sends its state, and later only during each attempt to fetch a state', async () => {
+test('a quarantined controller that receives no state applies no entries for a minute, and after this minute only pauses during each attempt to fetch a state', async () => {
   const { events, guard, pass } = stage()
   expect(guard.isHeld).toBe(true)
   await pass(quarantineLimits.holdMsMax - 1000)

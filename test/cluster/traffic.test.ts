@@ -131,7 +131,7 @@ describe('Messages between controllers about traffic', () => {
     expect(found.other.hour[0]).toBeGreaterThan(0)
   })
 
-  test('count as no response if their rows have another number of figures, as another release may send them', async () => {
+  test('from another release count as no response if their rows do not have as many figures as those of this release', async () => {
     const shorter = encodePeerMessage(peerMethods.trafficSeries.answer, {
       rows: [{ id: 'wiki', hour: [1], day: [1] }],
     })

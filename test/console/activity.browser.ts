@@ -158,7 +158,7 @@ describe.skipIf(browserMissing !== null)('The Activity page of the console', () 
     network.browser.complaints.length = 0
   })
 
-  test('shows a user who may only read changes but no choice of log-ins, and refuses an undo with the reason', async () => {
+  test('shows changes, but no option to include log-ins, to a user with read permission, and refuses this user’s undo with the reason', async () => {
     const account = { username: 'reader', password: 'a long enough password' }
     const identityId = await network.create('identities', {
       name: 'reader',

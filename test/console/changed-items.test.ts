@@ -19,7 +19,7 @@ test('the comparison of two lists with the same items in another order shows bot
   expect(changedItems(['a', 'b'], ['b', 'a'])).toEqual({ before: ['a', 'b'], after: ['b', 'a'] })
 })
 
-test('the comparison of other values shows both values', () => {
+test('the comparison of two values that are not lists of texts shows both values', () => {
   expect(changedItems('old', 'new')).toEqual({ before: 'old', after: 'new' })
   expect(changedItems(undefined, 5)).toEqual({ before: '', after: 5 })
   expect(changedItems([1], [2])).toEqual({ before: [1], after: [2] })

@@ -670,7 +670,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     network.browser.complaints.length = 0
   })
 
-  test('continues with another controller, then without a leader, and keeps unsaved input', async () => {
+  test('keeps unsaved input when it continues at another controller, is read-only without a leader, and reports when no controller responds', async () => {
     const leader = await network.cluster.leader()
     const [first = 2, second = 3] = await network.cluster.followers()
     const page = await open(first, 'services/new')

@@ -30,6 +30,9 @@ test.each([
   },
 )
 
-test.each(['wiki', 'a=1', 'a,b', '"', ''])('the CSV cell %j is only quoted', (value) => {
-  expect(csvText([[value]])).toBe(`"${value.replaceAll('"', '""')}"\r\n`)
-})
+test.each(['wiki', 'a=1', 'a,b', '"', ''])(
+  'the CSV cell %j is quoted, and does not begin with an apostrophe',
+  (value) => {
+    expect(csvText([[value]])).toBe(`"${value.replaceAll('"', '""')}"\r\n`)
+  },
+)

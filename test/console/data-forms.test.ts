@@ -120,7 +120,7 @@ describe('The console’s form of a config type', () => {
     },
   )
 
-  test('shows those members of an operator’s config type as JSON for which a form has no field', () => {
+  test('shows as JSON those members of an operator’s config type for which a form has no field', () => {
     const schema: ServedSchema = {
       type: 'object',
       required: ['mode', 'level'],

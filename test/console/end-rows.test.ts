@@ -24,11 +24,11 @@ async function ended(errors: Readonly<Record<string, Error>>) {
 
 const refusal = (status: number): ApiRefusalError => new ApiRefusalError(status, null)
 
-test('a row that has ended meanwhile counts as ended', async () => {
+test('ending a row succeeds if the row no longer exists', async () => {
   expect(await ended({ b: refusal(404) })).toEqual({ ids: ['a', 'b', 'c'], failure: null })
 })
 
-test('after a failure, the other rows are ended too, and the first failure is reported', async () => {
+test('if a row cannot be ended, the console nevertheless ends the remaining rows, and reports the first failure', async () => {
   const first = refusal(403)
   expect(await ended({ a: first, b: new Error('away') })).toEqual({
     ids: ['a', 'b', 'c'],

@@ -24,7 +24,7 @@ test('fewer than five changes, or changes in different minutes, stay separate', 
   expect(sizes([...later, ...four])).toEqual([1, 1, 1, 1, 1, 1])
 })
 
-test('enrollments among the creations of a minute are part of their run', () => {
+test('records that enrollments create belong to the run of another actor’s creations in the same minute', () => {
   const rows = [6, 5, 4, 3, 2, 1].map((index) =>
     entry(index, index % 2 === 0 ? `enrollment:${index}` : 'ada', 'create'),
   )

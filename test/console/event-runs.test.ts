@@ -25,7 +25,7 @@ test('the terminators and the links of a router go offline in one row with the r
   ])
 })
 
-test('events of the same kind that alternate within two seconds are one row for each kind', () => {
+test('events of two kinds that alternate within two seconds form one row for each kind', () => {
   const connect = () => event('connect', 10, { dst_type: 'router' })
   const online = () => event('sdk', 11, { event_type: 'sdk-online' })
   expect(shapes([online(), connect(), online(), connect(), online(), connect()])).toEqual([
@@ -34,7 +34,7 @@ test('events of the same kind that alternate within two seconds are one row for 
   ])
 })
 
-test('two events, or events at different times, keep their rows', () => {
+test('two similar events, or similar events that are ten seconds apart, stay in separate rows', () => {
   expect(shapes([offline('terminator', 'r1'), offline('terminator', 'r1')])).toHaveLength(2)
   const apart = [30, 20, 10].map((second) => offline('terminator', 'r1', second))
   expect(shapes(apart)).toHaveLength(3)

@@ -45,7 +45,7 @@ describe('an event in the list of live events', () => {
   const change = (entityType: string) =>
     event('entityChange', { entityType, eventType: 'updated', finalState: { id: 'x', name: 'n' } })
 
-  test('shows an event type that is the name of an inherited property as text', () => {
+  test('shows its event type as text even if the type is the name of an inherited property', () => {
     expect(typeof eventTypeText(event('circuit', { event_type: '__proto__' }))).toBe('string')
   })
 
@@ -69,7 +69,7 @@ describe('an event in the list of live events', () => {
     expect(eventRecords(deleted)).toEqual([{ path: 'identities', id: 'i1', name: '' }])
   })
 
-  test('is frequent if it is about traffic, a successful dial, a session or a connection to a controller', () => {
+  test('counts as frequent if it is about traffic, a successful dial, a session or a connection to a controller', () => {
     const kinds = ['services', 'apiSessions', 'sessions', 'apiSessionsX'].map(change)
     expect(kinds.map(isFrequentEvent)).toEqual([false, true, true, false])
     expect([event('usage', {}), event('authentication', {})].map(isFrequentEvent)).toEqual([
@@ -101,7 +101,7 @@ describe('an event in the list of live events', () => {
 })
 
 describe('a changed value in Activity', () => {
-  test('keeps the line breaks of a certificate, and shows those of other texts as characters', () => {
+  test('keeps the line breaks of a certificate, and shows the line breaks of other texts as visible codes', () => {
     const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
     expect(visibleValue(pem)).toBe(pem)
     expect(visibleValue('a\nisAdmin: true')).toBe('a‹U+000A›isAdmin: true')

@@ -74,7 +74,7 @@ describe.skipIf(browserMissing !== null)('The console’s Home page', () => {
     await routers.getByText('2 online, 1 not enrolled').waitFor()
   })
 
-  test('shows a user who may read only services nothing but services and their history, and no link that would be refused', async () => {
+  test('shows, if the user may read only services, only services and their history, and no link that would be refused', async () => {
     const page = await network.open(1, '', { username: 'reader', password })
     await page.getByRole('link', { name: texts.home.matters.unhosted(1) }).waitFor()
     expect(await page.locator('.matters li').count()).toBe(1)

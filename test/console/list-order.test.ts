@@ -60,7 +60,7 @@ test('a column of a method, a type or an address is left out if all rows have th
 const rows = { limit: 10, offset: 0 }
 const nothing: ListState = { typed: '', sort: '', isDescending: false, offset: 0, facets: {} }
 
-test('the list of enrollments starts with tokens that can be used, until the user asks for all', () => {
+test('the list of enrollments shows only tokens that have not expired, until the user asks for all', () => {
   const facets = listFacets({ path: 'enrollments' })
   const filterOf = (state: ListState) =>
     new URLSearchParams(listRequestQuery(state, [], rows, facets)).get('filter')

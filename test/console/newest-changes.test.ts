@@ -19,14 +19,14 @@ if (where === null) throw new Error('the query of recent changes has no filter')
 const isShown = new QueryCompiler(noQueryLinks, new QueryCostCounter()).predicate(auditEntry, where)
 const shows = (entry: Entry): boolean => isShown({ id: '1', ...entry } as never)
 
-test('recent changes leave out the terminators of routers, with and without a changed record', () => {
+test('recent changes omit terminators that a router creates or removes, whether or not the audit record names the changed record', () => {
   expect(shows({ actor: 'router:r1', action: 'create', entity: 'terminator' })).toBe(false)
   for (const action of ['hosted-terminator-create', 'hosted-terminators-remove']) {
     expect(shows({ actor: 'router:r1', action, entity: '' })).toBe(false)
   }
 })
 
-test('recent changes contain terminators of people and other changes of routers, but no created sessions', () => {
+test('recent changes contain terminators that a person creates and other changes that routers make, but no created sessions', () => {
   expect(shows({ actor: 'admin', action: 'create', entity: 'terminator' })).toBe(true)
   expect(shows({ actor: 'router:r1', action: 'enroll', entity: 'edgeRouter' })).toBe(true)
   expect(shows({ actor: 'admin', action: 'session-create', entity: 'session' })).toBe(false)

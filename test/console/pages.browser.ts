@@ -292,7 +292,7 @@ describe.skipIf(browserMissing !== null)('A list of policies in the console', ()
     await page.getByRole('link', { name: 'laptop', exact: true }).waitFor()
   })
 
-  test('leaves out the columns in which all policies agree, and names the value beside the count', async () => {
+  test('omits each column whose value is the same for all policies, and shows this value beside the number of policies', async () => {
     const page = await network.open(1, 'edge-router-policies')
     await page.getByText(`${texts.form.semantic}: ${texts.cell.semantics['AnyOf']}`).waitFor()
     expect(await page.getByRole('columnheader', { name: texts.form.semantic }).count()).toBe(0)
@@ -375,7 +375,7 @@ describe.skipIf(browserMissing !== null)('A narrow window of the console', () =>
     await network.send('DELETE', `auth-policies/${id}`)
   })
 
-  test('shows below the name of a terminator its host, or its address, and beside it its state', async () => {
+  test('shows below the name of a terminator its host or its address, and in a second column its state', async () => {
     const { id } = await network.recordOf('identities', 'laptop')
     const page = await narrowPage('terminators')
     await page.getByText('tcp:127.0.0.1:9100').waitFor()
@@ -396,7 +396,7 @@ describe.skipIf(browserMissing !== null)('A narrow window of the console', () =>
     expect(await overflows(page)).toBe(false)
   })
 
-  test('breaks no address of a service within its port', async () => {
+  test('does not break the line within the port of a service’s address', async () => {
     const { id: configTypeId } = await network.recordOf('config-types', 'intercept.v1')
     const config = await network.create('configs', {
       name: 'long address',
@@ -552,7 +552,7 @@ describe.skipIf(browserMissing !== null)('The list of transit routers in the con
 })
 
 describe.skipIf(browserMissing !== null)('The selection of a list in the console', () => {
-  test('moves no row, and disables the selected identities after their names were shown', async () => {
+  test('moves no row, and lets the user disable the selected identities after it has shown their names', async () => {
     for (const name of ['leaver 1', 'leaver 2']) {
       await network.create('identities', { name, type: 'User', isAdmin: false })
     }

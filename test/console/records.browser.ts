@@ -50,7 +50,7 @@ async function pageOf(account: { username: string; password: string }): Promise<
 }
 
 describe.skipIf(browserMissing !== null)('A form in the console', () => {
-  test('shows a refused value at its field without opening the review, and the field becomes visible', async () => {
+  test('shows the refusal of a value at its field without opening the review, focuses this field and scrolls to it', async () => {
     const page = await network.open(1, 'services/new')
     await page.getByLabel('Name *').fill('wiki')
     await page.getByText(texts.form.advanced, { exact: true }).click()
@@ -122,7 +122,7 @@ describe.skipIf(browserMissing !== null)('A deletion in the console', () => {
     expect((await recordOf('services', 'victim'))['configs']).toBeNull()
   })
 
-  test('joins the terminators of a service at one router that would be deleted too', async () => {
+  test('shows the terminators that would be deleted with a service in one line for each router, with their number', async () => {
     const router = (await recordOf('edge-routers', 'router1')).id
     const service = await create('services', { name: 'twice hosted', encryptionRequired: true })
     for (const port of [9201, 9202]) {
@@ -167,7 +167,7 @@ describe.skipIf(browserMissing !== null)('A deletion in the console', () => {
     expect(await button.getAttribute('aria-disabled')).toBe('true')
   })
 
-  test('is followed by a link to the list on the page of the missing record', async () => {
+  test('leaves, at the URL of the missing record, a page that links to the list', async () => {
     const page = await network.open(1, 'services/long-gone')
     await page.getByRole('link', { name: texts.failure.toList('Services') }).click()
     await page.getByRole('heading', { name: 'Services' }).waitFor()
@@ -271,7 +271,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByText('Matches 1 service now', { exact: true }).waitFor()
   })
 
-  test('offers a new role attribute last, so that Enter adds one that records have', async () => {
+  test('offers existing role attributes before a new one, so that Enter adds an existing one', async () => {
     const page = await network.open(1, 'service-policies/new')
     await page.getByLabel('Service roles', { exact: true }).fill('we')
     const options = page.getByRole('listbox').getByRole('option')
@@ -316,7 +316,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('heading', { name: 'Services', level: 1 }).waitFor()
   })
 
-  test('shows a user who may read only services these services, and no page that would be refused', async () => {
+  test('links only to pages that a user with read permissions for services and identities may open, and refuses this user the pages that create a service', async () => {
     const page = await pageOf(await accountOf('reader', ['service.read', 'identity.read']))
     await page.getByRole('heading', { name: texts.pages.home }).waitFor()
     const links = page.locator('nav.nav a')

@@ -26,7 +26,7 @@ const roleLists = [
 ]
 
 test.each(['AnyOf', 'AllOf'])(
-  'a list of roles with the semantic %s selects the records that it selects on a controller',
+  'in the console, a list of roles with the semantic %s selects the same records as on a controller',
   (semantic) => {
     for (const roles of roleLists) {
       const selected = rows.filter((row) => selectsRecord({ roles, semantic }, row))
@@ -36,7 +36,7 @@ test.each(['AnyOf', 'AllOf'])(
   },
 )
 
-test('the number of records of a policy is known from the records with its attributes', () => {
+test('the number of records that a policy selects is computed without loading records that have none of its role attributes', () => {
   const candidates = { rows: rows.filter(({ id }) => id !== 'c'), totalCount: 4 }
   const count = (roles: readonly string[], semantic = 'AnyOf') =>
     countSelected({ roles, semantic }, candidates)
@@ -47,7 +47,7 @@ test('the number of records of a policy is known from the records with its attri
   expect(count([])).toBe(0)
 })
 
-test('the number of records of a policy is unknown if a response does not contain all of them', () => {
+test('if a response does not contain all records with the role attributes of a policy, the number of records that these attributes select is unknown', () => {
   const candidates = { rows: null, totalCount: 900 }
   const count = (roles: readonly string[]) =>
     countSelected({ roles, semantic: 'AnyOf' }, candidates)

@@ -223,7 +223,7 @@ describe('An access token of the console', () => {
     expect(asked).toHaveLength(tries)
   })
 
-  test('expires in a hidden tab, and is renewed if the user returns before that', async () => {
+  test('expires in a hidden tab, but is renewed if the user returns to the tab before the expiry', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()
@@ -246,7 +246,7 @@ describe('An access token of the console', () => {
   })
 })
 
-test('the log-in page offers the first ten signers through which users can log in, after any number of other signers', async () => {
+test('the log-in page offers the first ten signers through which users can log in, even if many other signers precede them in the list', async () => {
   const signers = Array.from({ length: 30 }, (_, at) => ({
     id: `id ${at}`,
     name: `signer ${at}`,

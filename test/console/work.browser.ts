@@ -232,7 +232,7 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     expect((await head.boundingBox())?.y).toBe(0)
   })
 
-  test('names a selected record that cannot be deleted, and offers no deletion then', async () => {
+  test('names a selected record that cannot be deleted, and disables the deletion of the selection', async () => {
     const page = await network.open(1, 'identities')
     for (const name of ['Default Admin', 'laptop-01']) {
       await page.getByLabel(texts.list.select(name)).check()

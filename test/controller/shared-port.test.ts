@@ -19,7 +19,7 @@ test('Routers and HTTP clients can share one port, with or without ALPN protocol
   expect(await shared.status({ ALPNProtocols: [] })).toBe(200)
 })
 
-test('A client at a shared port that offers only other ALPN protocols gets no connection', async () => {
+test('A client that offers a shared port only ALPN protocols that the port does not support gets no connection', async () => {
   const socket = await shared.handshake({ ALPNProtocols: ['h2'] })
   expect([socket.destroyed, socket.authorized]).toEqual([true, false])
 })

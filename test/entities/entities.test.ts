@@ -190,7 +190,7 @@ test('the details of records match the schemas that the API serves for them', ()
   expect(shown).toBe(28)
 })
 
-test('the details of a service contain the permissions of the caller, those of an identity its log-in methods and status, and both link to related records', () => {
+test('the details of a service contain the permissions of the caller, the details of an identity contain its log-in methods and status, and both contain links to related records', () => {
   const { state, log } = formedState()
   log.create('service', 's1', service('one'))
   log.create('servicePolicy', 'p1', policy('p', ['@admin'], ['@s1']))

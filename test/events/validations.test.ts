@@ -213,7 +213,7 @@ describe('validating terminators through events', async () => {
     expect(questions.map(({ length }) => length)).toEqual([50, 1])
   })
 
-  test('removes, if the caller requests it, terminators that their router does not know, in the name of the caller', async () => {
+  test('deletes, if the caller requests it, terminators that their router does not know, and the audit log names the caller as the actor', async () => {
     standings = {
       [one]: { state: 'valid', detail: '' },
       [two]: { state: 'unknownTerminator', detail: 'gone' },
@@ -371,7 +371,7 @@ describe('validating links and circuits through events', async () => {
     }
   })
 
-  test('fails with the fault if the filter or the message is invalid', async () => {
+  test('fails if the filter or the message is invalid, but does not close the connection', async () => {
     const wrong = await linksBy('nonsense = 1')
     expect(wrong.success).toBe(false)
     expect(wrong.message).toContain('nonsense')

@@ -76,7 +76,7 @@ test('a request for an unsupported validation is refused in the format that Open
   }
 })
 
-test('an event web socket requires a session with the permission, and the right path', async () => {
+test('an event web socket requires a session of an identity that may read events, and the path for events', async () => {
   const nobody = opened('forged')
   await eventually(() => expect(nobody.head).toContain('HTTP/1.1 401'))
   const bare = opened(null)

@@ -223,7 +223,7 @@ const textOf = (message: ChannelMessage | undefined): string =>
   Buffer.from(message?.body ?? []).toString()
 
 describe('a circuit that a router requests for its own listener', () => {
-  test('requires the router’s rights, and the response contains the circuit’s endpoint and the data from the host', async () => {
+  test('requires that the router may dial the service, and the response contains the circuit’s endpoint and the data from the host', async () => {
     hosts = [host('t1', 'er1')]
     const er1 = await stage.dial('er1')
     await askForListener(er1, 'web')
@@ -456,7 +456,7 @@ describe('a circuit', () => {
     expect(er1.ofType(20_219)).toHaveLength(1)
   })
 
-  test('is removed from a router that confirms it or reports a fault of it if this controller does not know it', async () => {
+  test('that this controller does not know is removed from a router that confirms the circuit or reports a fault of the circuit', async () => {
     const { er1, id } = await laid()
     const ids = create(CircuitConfirmationSchema, { circuitIds: [id, 'of another start'] })
     er1.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, ids) })
@@ -494,7 +494,7 @@ describe('a circuit', () => {
     expect(circuits.list().map(() => 'c')).toEqual(left)
   })
 
-  test('is not removed from a router that does not know the circuit’s owner if another controller may be the owner', async () => {
+  test('that a router reports without knowing its owner is not removed from the router, because another controller may be the owner', async () => {
     const { er1, id } = await laid()
     await tellFault(er1, FaultSubject.UNKNOWN_OWNER_FORWARD, `of-another ${id}`)
     expect(unroutes(er1)).toEqual([])
@@ -641,7 +641,7 @@ describe('Circuit events contain', () => {
     [9, 'ROUTER_ERR_RESOURCES_NOT_AVAILABLE', 'service.dial.error_other'],
     [77, 'ROUTER_ERR_GENERIC', 'service.dial.error_other'],
   ])(
-    'a failed dial with the cause that belongs to its error code: %s, %s',
+    'a failed dial: for the error code %s of the router, the cause is %s',
     async (code, cause, type) => {
       hosts = [host('t1', 'er1')]
       const er1 = await stage.dial('er1')

@@ -241,7 +241,7 @@ describe('the API sessions that controllers send to routers', () => {
     expect(removed(far)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
   })
 
-  test('are sent again only where a policy change makes a difference', async () => {
+  test('are, after a policy change, sent or reported as ended only to routers that their identity may now use or may no longer use', async () => {
     clients.all = Array.from({ length: 300 }, (_, at) => session(`s${at}`))
     clients.kept.set('er1', ['s1', 's2'])
     const pipe = await stage.dial('er1')

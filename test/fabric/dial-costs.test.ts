@@ -30,7 +30,7 @@ test('each failed dial adds twenty to the cost of a terminator, and each success
   expect(costs.of('t1')).toBe(0)
 })
 
-test('the cost that failures added to a terminator decreases by ten per minute, and faster the longer there was no failure', () => {
+test('the cost that failures added to a terminator decreases by ten per minute, and after twenty minutes without a failure by more', () => {
   for (let times = 0; times < 20; times += 1) costs.failed('t1')
   clock.advance(MINUTE_MS - 1)
   expect(costs.of('t1')).toBe(400)

@@ -126,7 +126,7 @@ test('A controller whose state lags creates a circuit to a terminator that anoth
   expect(routes(er1).map(({ egress }) => egress?.destination)).toEqual(['at t1'])
 })
 
-test('A controller whose state lags creates a circuit for a router that has just received the right at another controller', async () => {
+test('A controller whose state lags creates a circuit for a router that has just received the right to dial at another controller', async () => {
   const granted = tunnels.judged
   tunnels.judged = { ok: false, fault: 'service' }
   onLatest = () => (tunnels.judged = granted)

@@ -293,7 +293,7 @@ describe('a router that is connected to a controller', () => {
     ['er1', ['bb'], false],
     ['er2', ['aa'], false],
   ])(
-    'can check with the controller whether the router %s has the certificate %s: %s',
+    'can ask the controller whether the router %s has the certificate %s, and receives the response %s',
     async (routerId, fingerprints, isRight) => {
       const er3 = await stage.dial('er3')
       const body = toBinary(

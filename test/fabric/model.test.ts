@@ -167,7 +167,7 @@ describe('an edge router that subscribes to the router data model', () => {
     expect(indexes(pipe)).toEqual([[11, 12]])
   })
 
-  test('with a newer index than a follower’s gets changes once the follower has caught up; with a newer index than the leader’s, the full model', async () => {
+  test('with an index that the controller has not reached gets later changes from a follower once this follower has caught up, but the full model from the leader', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 13 })
     model.make('ledger')

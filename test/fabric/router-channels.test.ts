@@ -224,7 +224,7 @@ describe('a router that a controller admits', () => {
     expect(pipe.ofType(1037)).toHaveLength(2)
   })
 
-  test('receives a member’s changed address from the leader with a higher index, and nothing if only the log grows', async () => {
+  test('receives a list with a higher index from the leader when the address of a member changes, and no list if only the log grows', async () => {
     const leading = { configurationIndex: 7, isLeader: true }
     const other = {
       id: 'ctrl2',
@@ -316,7 +316,7 @@ describe('a router that a controller admits', () => {
     expect(lists(older)).toHaveLength(1)
   })
 
-  test('receives no list without an unreachable controller if it runs OpenZiti 2.x or is connected to a follower', async () => {
+  test('receives no shorter list while a controller is unreachable if the router runs OpenZiti 2.x or is connected to a follower', async () => {
     const { addresses } = stage
     const follows = await stage.dial({ headers: new Map([[4, encodeText(version)]]) })
     stage.unreachable = ['ctrl2']
@@ -398,7 +398,7 @@ describe('a router that a controller admits', () => {
     [1011, false],
     [4_000_000, false],
   ])(
-    'gets a result for a request of the type %i, and success is %s',
+    'gets, for a request of the type %i, a result with the success flag %s',
     async (contentType, expected) => {
       const pipe = await stage.dial()
       pipe.say({ contentType, sequence: 42 })
@@ -513,7 +513,7 @@ describe('a router whose connection is refused', () => {
     expect(stage.statuses.of('er1')).toBeNull()
   })
 
-  test('gets as the reason that it claims to be another router, which keeps its channel', async () => {
+  test('gets as the reason that its certificate belongs to another router, and the router that it claims to be keeps its channel', async () => {
     const pipe = await stage.dial()
     stage.admission = { ok: true, router: { ...er1, id: 'er2' } }
     expect(reasonOf(await stage.dial())).toBe('the certificate belongs to another router')

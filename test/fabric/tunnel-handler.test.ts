@@ -187,16 +187,19 @@ describe('A router’s tunneler that hosts services', () => {
   test.each([
     [true, 'default'],
     [false, 'failed'],
-  ])('reports the health of its target: %s', async (isWell, precedence) => {
-    const headers = new Map([
-      [1022, encodeText('t1')],
-      [1023, encodeFlag(isWell)],
-    ])
-    pipe.say({ contentType: 20_412, sequence: 42, headers })
-    await settle()
-    const update = fromBinary(HostedTerminatorUpdateSchema, payload())
-    expect([update.id, update.precedence]).toEqual(['t1', precedence])
-  })
+  ])(
+    'gets, if it reports the target’s health as %s, the terminator precedence %s',
+    async (isWell, precedence) => {
+      const headers = new Map([
+        [1022, encodeText('t1')],
+        [1023, encodeFlag(isWell)],
+      ])
+      pipe.say({ contentType: 20_412, sequence: 42, headers })
+      await settle()
+      const update = fromBinary(HostedTerminatorUpdateSchema, payload())
+      expect([update.id, update.precedence]).toEqual(['t1', precedence])
+    },
+  )
 })
 
 describe('A tunneler that has lost the right to host', () => {

@@ -59,7 +59,7 @@ const refused = (pipe: Pipe) =>
     .ofType(controlContentType.createTerminatorV2Response)
     .map(({ body }) => fromBinary(CreateTerminatorV2AnswerSchema, body))
 
-test('a router that connects with terminators for its clients, of which the state contains none, receives a refusal of each with the hint to start over', async () => {
+test('if the state contains no terminator of a router’s clients, a router that reports such terminators receives a refusal of each with the hint to start over', async () => {
   reported = {
     entries: [
       { id: 't1', state: 'establishing', operationActive: false },
@@ -81,7 +81,7 @@ test('a router that connects with terminators for its clients, of which the stat
   ])
 })
 
-test('a router of which the state contains a terminator of a client is not inspected', async () => {
+test('a router is not inspected if the state contains a terminator of one of its clients', async () => {
   known = [{ id: 't0', binding: 'edge', address: 't0' }]
   await stage.dial('er1')
   expect(inspected).toEqual([])
@@ -112,7 +112,7 @@ test('a terminator whose creation is in progress is not refused', async () => {
   expect(refused(er1).map(({ terminatorId }) => terminatorId)).toEqual(['t2'])
 })
 
-test('nothing is refused if the state contains a terminator of a client when the router answers', async () => {
+test('no terminator is refused if the state contains a terminator of one of the router’s clients by the time the router answers', async () => {
   meanwhile = () => {
     known = [{ id: 't1', binding: 'edge', address: 't1' }]
   }

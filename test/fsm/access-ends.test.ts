@@ -192,7 +192,7 @@ describe('The expiry of a role attribute', () => {
     expect(rights()).toEqual(['Dial'])
   })
 
-  test('is removed by null, and null after the attribute has expired allows the attribute to be assigned again', () => {
+  test('is removed by null; after the attribute has expired, null allows a client to assign the attribute again', () => {
     const { log, state } = network(attributeEnd)
     const none = { roleAttributesExpireAt: { contractors: null } }
     log.patch('identity', 'ann', none)
@@ -264,7 +264,7 @@ describe('The expiries of access', () => {
     expect(nextAccessExpiryMs(state)).toBe(startMs + 10 * MINUTE_MS)
   })
 
-  test('are announced in advance only once if no entry was applied until the times of both advance events were over', () => {
+  test('are announced in advance by only one event if the times for both advance events pass before an entry is applied', () => {
     const { log, state } = network(policyEnd)
     log.timeMs = endMs - MINUTE_MS
     log.endAccess()

@@ -33,7 +33,7 @@ function withAlice(...permissions: readonly string[]) {
 }
 
 describe('a caller’s authority at the time when a log entry is applied', () => {
-  test('is complete for the system, and for a session in operations that every session may use', () => {
+  test('is full for the system, and for a session that performs an operation that every session may perform', () => {
     const { state } = withAlice()
     expect(authority(state, createSystemActor({ name: 'controller:ctrl1' }))).toBe('full')
     expect(authority(state, actor('session'))).toBe('full')
@@ -108,7 +108,7 @@ describe('a record that belongs to an administrator', () => {
   })
 })
 
-test('a permission for an action covers only that action, one for a kind covers all grantable actions of that kind', () => {
+test('a permission for an action covers only that action, and a permission for a kind covers all grantable actions of that kind', () => {
   expect(isGranted(['service.read'], 'service.read', true)).toBe(true)
   expect(isGranted(['service.delete'], 'service.read', true)).toBe(false)
   expect(isGranted(['service'], 'service.delete', false)).toBe(true)

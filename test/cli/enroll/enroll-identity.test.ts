@@ -241,7 +241,7 @@ describe('other kinds of enrollment tokens', () => {
     refused(await enroll(jwt, '--password-file', at('password')), /was already used/, 3)
   })
 
-  test('for a user name make the command print, if the response is lost, how to find out whether the password was set', async () => {
+  test('for a user name may have taken effect if the response is lost, and the command prints how to check this', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit-3' })
     writeSecretFile(at('password'), 'a long enough one')
     cluster.controller.cluster.losesAnswers = true

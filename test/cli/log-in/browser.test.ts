@@ -36,7 +36,7 @@ function get(url: string, headers: Record<string, string> = {}, method = 'GET'):
 }
 
 describe('the local port for the browser’s redirect', () => {
-  test('accepts the response with the state of the log-in once, and shows the user the result', async () => {
+  test('accepts only one response with the state parameter of the log-in, and shows the user the result', async () => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('a state')
     const page = get(`${listener.uri}?state=a+state&code=c`)

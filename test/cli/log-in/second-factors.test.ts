@@ -82,7 +82,7 @@ describe('a log-in that requires an unknown second factor', () => {
     )
   })
 
-  test('fails with the status if the response has status 200 but names no missing factor', async () => {
+  test('fails, and reports the unexpected status 200, if the response has this status but names no missing factor', async () => {
     const odd = refusal(`${person.origin}: unexpected response status 200`, 1)
     expect(await byCodeFlow([])).toEqual(odd)
     expect(await byCodeFlow([enrolled], [])).toEqual(odd)

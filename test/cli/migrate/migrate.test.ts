@@ -125,7 +125,7 @@ describe('flotilla migrate check', () => {
   })
 
   test.each([
-    ['identity.key', 'server.key', 'one identity'],
+    ['identity.key', 'server.key', 'the configuration has one identity'],
     ['identity.key', 'server.key', 'the listener has its own identity'],
     ['web.identity.key', 'portal.key', 'the listener has its own identity'],
     ['identity.key', 'server.key', 'the server certificate has its own key'],
@@ -368,7 +368,7 @@ describe('flotilla migrate', () => {
     })
   })
 
-  test('writes a backup that is restored only with an existing configuration, so that no typo creates another controller', async () => {
+  test('writes a backup that can be restored only with an existing configuration, so that a mistyped path creates no other controller', async () => {
     await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
     const before = files()
     const [backupFile, typo] = [
@@ -460,7 +460,7 @@ describe('flotilla migrate', () => {
     ])
   })
 
-  test('reports a certificate of --router-cert that is not the one of its router, and refuses a router that does not exist', async () => {
+  test('reports a certificate of --router-cert that does not belong to the named router, and refuses the name of a router that does not exist', async () => {
     const pem = join(folder, 'transit.pem')
     writeFileSync(pem, network.root.certificatePem)
     const words = ['migrate', 'check', single.configuration, '--router-cert', `transit-1=${pem}`]

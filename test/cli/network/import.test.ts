@@ -243,7 +243,7 @@ describe('an import of a disabled identity', () => {
     return [disabled, disabledUntil]
   }
 
-  test('disables the identity in this network until the same time, and not for a shorter time', async () => {
+  test('disables the identity until the time in the export or up to a minute longer, and not at all if this time has passed', async () => {
     const end = inDays(30)
     const text = identities(
       identity('until', { disabled: true, disabledAt: inDays(-1), disabledUntil: end }),
@@ -267,7 +267,7 @@ describe('an import of a disabled identity', () => {
     expect((await imported(text)).stdout).toBe('no change needed\n')
   })
 
-  test('disables the identity; an export contains this, and applying the export disables the identity again', async () => {
+  test('makes a new export contain the end of the disablement, and applying this export disables the identity again after it was enabled', async () => {
     await imported(identities(identity('until', { disabled: true, disabledUntil: inDays(30) })))
     const network = await person.out('export')
     expect(network).toMatch(/- name: until\n    disabledUntil: \d{4}-\d\d-\d\dT[\d:.]+Z\n/)
@@ -322,7 +322,7 @@ test('an import lists the fields that it does not support, with the number of re
   ])
 })
 
-test('the omitted fields that an import lists as lost are exactly the expected ones', () => {
+test('among the fields that a network file cannot contain, an import reports exactly those in the list of this test as lost', () => {
   const lost = allSections().flatMap(({ name, kind }) => {
     const carried = networkFileFields(kind)
     const notes = kind.fields

@@ -105,7 +105,7 @@ ${listed}`
   },
 )
 
-test('a policy that names a router without a tunnel as an identity is refused', async () => {
+test('a policy is refused if its identity roles name a router that has no identity, because its tunneler is disabled', async () => {
   const path = other.file(
     'plain.yml',
     'version: 1\nedgeRouters:\n  - name: plain\nservicePolicies:\n  - name: plain-dials\n    type: Dial\n    semantic: AnyOf\n    identityRoles: ["@plain"]\n    serviceRoles: ["#all"]\n',
@@ -178,7 +178,7 @@ test('apply updates changed records, and deletes records that the file lacks onl
   expect(await other.out('export')).toBe(less)
 })
 
-test('apply of an empty file with --prune deletes all records except those of a new cluster and the caller’s identity', async () => {
+test('apply of an empty file with --prune deletes all records except those that a new cluster contains, and except the caller’s identity', async () => {
   const path = other.file('empty.yml', 'version: 1\n')
   const done = await other.out('apply', '-f', path, '--prune', '--yes')
   expect(done).toMatch(/, 1 updated, \d+ deleted$/m)

@@ -57,7 +57,7 @@ describe('identity import', () => {
     expect([unknown.code, await names()]).toEqual([2, before])
   })
 
-  test('reports a name with a control character only for its own line', async () => {
+  test('reports the line of a name with a control character, and no other line', async () => {
     const done = await imported('name,roleAttributes\nbad\x01name,staff\ngood,staff\n')
     expect(done.code).toBe(2)
     expect(done.stderr).toContain('line 2: a name contains control characters')

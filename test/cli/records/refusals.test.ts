@@ -139,7 +139,7 @@ describe('invalid input for a command on records', () => {
   })
 })
 
-test('the command line prints an id that looks like an option with instructions to pass it to other commands', () => {
+test('if an id looks like an option, the command line also prints how to pass this id to other commands', () => {
   const written: string[] = []
   const write = (text: unknown): boolean => written.push(String(text)) > 0
   const spies = [process.stdout, process.stderr].map((stream) =>

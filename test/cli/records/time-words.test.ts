@@ -8,7 +8,7 @@ test.each([
   ['7d', 7 * DAY_S],
   ['+1w2d', 9 * DAY_S],
   ['1h30m', 5400],
-])('the word %s means a time from now, in whole seconds', (word, seconds) => {
+])('the word %s means the time that is %i seconds from now', (word, seconds) => {
   const before = Math.ceil(Date.now() / 1000)
   const at = Date.parse(parseTimeWord('expiresAt', word)) / 1000
   const after = Math.ceil(Date.now() / 1000)

@@ -278,10 +278,10 @@ describe('router check', () => {
       ]) as unknown[],
     })
   })
+})
 
-  test('prints the documentation of every configuration key with router options', async () => {
-    const { stdout } = await runHere(['router', 'options'])
-    const page = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
-    expect(stdout).toBe(readFileSync(page, 'utf8'))
-  })
+test('router options prints the documentation of every configuration key', async () => {
+  const { stdout } = await runHere(['router', 'options'])
+  const page = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
+  expect(stdout).toBe(readFileSync(page, 'utf8'))
 })

@@ -23,7 +23,7 @@ describe('router init', () => {
     ['private', ['--advertise', 'r1', '--name', 'inner']],
     ['tunnel', ['--name', 'inner']],
   ] as const)(
-    'writes a configuration of the type %s for the options %j that router check accepts',
+    'writes, for the router type %s and the options %j, a configuration that router check accepts',
     async (type, flags) => {
       const path = at(`${type}${flags.join('').replace(/[^a-z0-9]/g, '')}.yml`)
       const ports = [

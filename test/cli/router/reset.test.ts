@@ -60,7 +60,7 @@ const copies = (): string[] => readdirSync(folder).filter((name) => COPY.test(na
 const reset = (...words: readonly string[]) => runHere(['router', 'reset', config, ...words])
 
 describe('router reset', () => {
-  test('moves the learned controllers and keys to a copy, and prints the addresses with which the router begins', async () => {
+  test('moves the file of learned controllers and keys to a copy, and prints the controller addresses that the router will use at its next start', async () => {
     const before = readFileSync(file, 'utf8')
     const done = await reset()
     expect(done).toMatchObject({ code: 0, stderr: '' })
@@ -99,7 +99,7 @@ describe('router reset', () => {
     expect(copies()).toHaveLength(1)
   })
 
-  test('also moves a damaged list away, and keeps the last two copies', async () => {
+  test('also moves a damaged file of learned controllers, and keeps only the last two copies', async () => {
     for (const text of ['one', 'two', 'three: [']) {
       writeFileSync(file, text)
       expect((await reset()).stdout).toContain('forgot the controllers (none)')
@@ -108,7 +108,7 @@ describe('router reset', () => {
     expect(kept.toSorted()).toEqual(['three: [', 'two'])
   })
 
-  test('changes nothing while the router runs, and prints the steps', async () => {
+  test('changes nothing while the router runs, and prints that the user must stop the router first', async () => {
     const lock = await acquirePathLock('router', realpathSync(config))
     onTestFinished(() => void lock.close())
     const done = await reset()
@@ -149,7 +149,7 @@ describe.runIf(isRoot)('router reset by root, with a configuration of another us
     for (const path of [folder, config, file]) chownSync(path, NOBODY, NOBODY)
   })
 
-  test('keeps the owner of the list', async () => {
+  test('keeps that user as the owner of the moved file of learned controllers', async () => {
     expect(await reset()).toMatchObject({ code: 0 })
     expect(copies().map((name) => statSync(join(folder, name)).uid)).toEqual([NOBODY])
   })
@@ -166,21 +166,24 @@ describe.runIf(isRoot)('router reset by root, with a configuration of another us
   })
 
   test.each([
-    ['owns the folder', [NOBODY, 0]],
-    ['owns the file', [0, NOBODY]],
-  ])('moves no file for a user who %s and cannot move it', async (_who, [ofFolder, ofFile]) => {
-    const foreign = mkdtempSync('/tmp/flotilla-of-root-')
-    onTestFinished(() => rmSync(foreign, { recursive: true, force: true }))
-    chmodSync(foreign, 0o755)
-    const target = join(foreign, 'shadow')
-    writeFileSync(target, 'secret of root', { mode: 0o600 })
-    writeFileSync(config, CONFIG.replace('ctrl: {', `ctrl: {endpointsFile: ${target}, `))
-    chmodSync(folder, 0o755)
-    chownSync(folder, ofFolder ?? 0, 0)
-    chownSync(config, ofFile ?? 0, 0)
-    const done = await reset()
-    expect(done.code).toBe(1)
-    expect(done.stderr).not.toContain('secret of root')
-    expect(readdirSync(foreign)).toEqual(['shadow'])
-  })
+    ['owns the folder of the configuration', [NOBODY, 0]],
+    ['owns the configuration', [0, NOBODY]],
+  ])(
+    'moves no file that belongs to root, even if that user %s',
+    async (_who, [ofFolder, ofFile]) => {
+      const foreign = mkdtempSync('/tmp/flotilla-of-root-')
+      onTestFinished(() => rmSync(foreign, { recursive: true, force: true }))
+      chmodSync(foreign, 0o755)
+      const target = join(foreign, 'shadow')
+      writeFileSync(target, 'secret of root', { mode: 0o600 })
+      writeFileSync(config, CONFIG.replace('ctrl: {', `ctrl: {endpointsFile: ${target}, `))
+      chmodSync(folder, 0o755)
+      chownSync(folder, ofFolder ?? 0, 0)
+      chownSync(config, ofFile ?? 0, 0)
+      const done = await reset()
+      expect(done.code).toBe(1)
+      expect(done.stderr).not.toContain('secret of root')
+      expect(readdirSync(foreign)).toEqual(['shadow'])
+    },
+  )
 })

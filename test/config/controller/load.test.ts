@@ -86,7 +86,7 @@ colour: blue
     ['an API named twice', `${GOOD}    apis: [fabric, fabric]\n`, 'each once'],
     ['a number out of range', `${GOOD}raft: {tickMs: 0}\n`, 'raft.tickMs: expected an integer'],
     ['a fraction', `${GOOD}raft: {tickMs: 50.5}\n`, 'raft.tickMs: expected an integer'],
-    ['nothing where a value must be', changed('id: ctrl1', 'id:'), 'id: expected'],
+    ['a key without its value', changed('id: ctrl1', 'id:'), 'id: expected'],
     ['a section where a value must be', changed('id: ctrl1', 'id: {a: b}'), 'found a section'],
     ['a value where a section must be', `${GOOD}raft: 5\n`, 'raft: expected a section'],
     ['an address with a path', changed('  - bind: 127.0.0.1:1280', '  - bind: a:1/x'), 'host:port'],
@@ -232,15 +232,18 @@ test.each([
   ['null', []],
   ['r.example.org:443', ['r.example.org:443']],
   ['["10.0.0.1:1380", "r.example.org:443"]', ['10.0.0.1:1380', 'r.example.org:443']],
-])('Routers connect to the addresses of routers.advertise: %s', (written, addresses) => {
-  const config = load(`${GOOD}routers: {bind: "0.0.0.0:1380", advertise: ${written}}\n`)
-  expect(config.routers.advertise).toEqual(addresses)
-  const hosts = addresses.map((address) => address.split(':')[0])
-  expect(advertisedHosts(config)).toEqual(expect.arrayContaining(hosts))
-  const listed = ownApiAddresses(config).filter(({ api }) => api === 'router-control')
-  const shown = addresses.length === 0 ? ['127.0.0.1:1380'] : addresses
-  expect(listed.map(({ url }) => url)).toEqual(shown.map((address) => `tls:${address}`))
-})
+])(
+  'The value %s of routers.advertise determines the addresses to which routers connect',
+  (written, addresses) => {
+    const config = load(`${GOOD}routers: {bind: "0.0.0.0:1380", advertise: ${written}}\n`)
+    expect(config.routers.advertise).toEqual(addresses)
+    const hosts = addresses.map((address) => address.split(':')[0])
+    expect(advertisedHosts(config)).toEqual(expect.arrayContaining(hosts))
+    const listed = ownApiAddresses(config).filter(({ api }) => api === 'router-control')
+    const shown = addresses.length === 0 ? ['127.0.0.1:1380'] : addresses
+    expect(listed.map(({ url }) => url)).toEqual(shown.map((address) => `tls:${address}`))
+  },
+)
 
 describe('Environment variables', () => {
   test('override the configuration file, and add options that the file lacks', () => {

@@ -21,7 +21,7 @@ test('a generated page has a row for each configuration key with its type, defau
   ])
 })
 
-test('a generated page has a section, with its purpose, for each section, list and kind of the configuration', () => {
+test('a generated page has a heading for each section, each list and each kind of options of the configuration, and shows the purpose of sections and lists', () => {
   const text = renderConfigTables(tableOf(null))
   expect(text.split('\n').filter((line) => line.startsWith('## '))).toEqual([
     '## At the top',
@@ -45,7 +45,7 @@ test('a generated page has a section, with its purpose, for each section, list a
   expect(text).toContain('| `rooms.<name>.area` |')
 })
 
-test('a generated page shows for keys with environment variables these variables and their scope', () => {
+test('if environment variables can override keys, a generated page shows the variable and the scope of each key', () => {
   const [head, , name, size] = topRows(renderConfigTables({ fields, overridePrefix: 'APP_' }))
   expect([head, name, size]).toEqual([
     '| key | expected | default | scope | change | purpose | variable |',

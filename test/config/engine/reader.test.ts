@@ -77,11 +77,7 @@ extra: [1]
   })
 
   test.each([
-    [
-      'nothing where a value is needed',
-      'size:\n',
-      'size: expected an integer from 1 to 9, found nothing',
-    ],
+    ['a key without its value', 'size:\n', 'size: expected an integer from 1 to 9, found nothing'],
     [
       'a section where a value is needed',
       'size: {a: 1}\n',
@@ -226,7 +222,7 @@ describe('Environment variables that override configuration keys', () => {
     ])
   })
 
-  test('do not replace a dollar sign within a string in the file', () => {
+  test('leave a dollar sign with a name in a string of the file unchanged', () => {
     expect(configOf('old: $APP_NAME\n', given({}))['old']).toBe('$APP_NAME')
   })
 })

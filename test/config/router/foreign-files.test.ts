@@ -40,7 +40,7 @@ describe('A configuration file that was written for an OpenZiti router', () => {
     expect(found).toEqual([`1: ${key}: unknown key; did you mean ${meant}?`])
   })
 
-  test('is accepted if a dialer or listener has an unknown binding, and its other entries are used', () => {
+  test('is accepted if a dialer or listener has an unknown binding, and the router skips only this entry', () => {
     const text =
       'dialers: [{binding: udp}, {binding: transport}, {binding: edge}]\nlisteners: [{binding: quic, address: "tls:0.0.0.0:1"}, {binding: tunnel}]\n'
     expect(config(text).dialers.map(({ binding }) => binding)).toEqual(['transport'])

@@ -20,7 +20,7 @@ describe('the section listeners of a router configuration', () => {
   })
 
   test.each(['bind', 'address'])(
-    'accepts the address %s, in the form <protocol>:<host>:<port>',
+    'accepts an address in the form <protocol>:<host>:<port> under the key %s',
     (name) => {
       const text = (place: string): string =>
         listener(`binding: edge, ${name}: "${place}", advertise: "r.test:1"`)
@@ -44,7 +44,7 @@ describe('the section listeners of a router configuration', () => {
     ])
   })
 
-  test('requires advertise for the binding edge, also inside options', () => {
+  test('requires advertise for the binding edge, and accepts it inside options as well', () => {
     const below = listener('binding: edge, bind: "tls:0.0.0.0:1", options: {advertise: "r.test:2"}')
     expect(config(edge + below).listeners[0]?.advertise).toEqual({ host: 'r.test', port: 2 })
     expectFault(
@@ -130,7 +130,7 @@ describe('the section listeners of a router configuration', () => {
     expectFault(tunnel('mode: other'), 'listeners[0].options.mode: expected host, tproxy')
   })
 
-  test('accepts for the binding tunnel in mode proxy services in the form <service name>:<port>', () => {
+  test('accepts, for the binding tunnel in mode proxy, services in the form <service name>:<port>, optionally with :tcp or :udp at the end', () => {
     const found = config(tunnel('mode: proxy, services: ["web shop:8080", "db:5432"]'))
     expect(found.listeners[0]?.options['services']).toEqual(['web shop:8080', 'db:5432'])
     const also = config(tunnel('mode: proxy, services: ["web:8080:tcp", "dns:53:udp"]'))
@@ -144,7 +144,7 @@ describe('the section listeners of a router configuration', () => {
     expectFault(tunnel('mode: proxy, services: [web]'), 'listeners[0].options.services: expected')
   })
 
-  test('accepts for the binding tunnel in mode tproxy the options resolver, dnsSvcIpRange and dnsUpstream', () => {
+  test('accepts, for the binding tunnel in mode tproxy, the options resolver, dnsSvcIpRange and dnsUpstream', () => {
     const found = config(
       tunnel('mode: tproxy, resolver: "udp://127.0.0.1:53", dnsSvcIpRange: 100.64.0.0/10'),
     )

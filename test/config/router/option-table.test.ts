@@ -299,7 +299,7 @@ const table: readonly (readonly [string, Proof])[] = [
   ...below('link.dialers[]', {
     binding: [
       rules(
-        'The configuration section link: > a dialer requires a binding, has split true by default, and may have bind',
+        'The configuration section link: > a dialer requires a binding, may have bind, and its split is true by default',
       ),
     ],
     split: [sockets('has one socket with split: false')],

@@ -335,16 +335,19 @@ describe('The configuration section forwarder:', () => {
     ['xgressDialDwellTime', 0, null, null],
     ['xgressDialQueueLength', 1000, 1, 10_000],
     ['xgressDialWorkerCount', 128, 1, 10_000],
-  ])('the default of %s is %d, the minimum %s and the maximum %s', (name, fallback, min, max) => {
-    const key = `forwarder.${name}`
-    const text = (value: number): string => `forwarder: {${name}: ${value}}\n`
-    expect(at(config(), key)).toBe(fallback)
-    for (const bound of [min, max]) {
-      if (bound !== null) expect(at(config(text(bound)), key)).toBe(bound)
-    }
-    expectFault(text((min ?? 0) - 1), `${key}: expected an integer`)
-    if (max !== null) expectFault(text(max + 1), `${key}: expected an integer`)
-  })
+  ])(
+    'the default of %s is %d, the minimum is %s and the maximum is %s (null: not tested)',
+    (name, fallback, min, max) => {
+      const key = `forwarder.${name}`
+      const text = (value: number): string => `forwarder: {${name}: ${value}}\n`
+      expect(at(config(), key)).toBe(fallback)
+      for (const bound of [min, max]) {
+        if (bound !== null) expect(at(config(text(bound)), key)).toBe(bound)
+      }
+      expectFault(text((min ?? 0) - 1), `${key}: expected an integer`)
+      if (max !== null) expectFault(text(max + 1), `${key}: expected an integer`)
+    },
+  )
 
   test('latencyProbeInterval may have any value, without a warning', () => {
     for (const value of ['0', '10', '5s', '{a: 1}']) {
@@ -455,7 +458,7 @@ describe('The configuration section link:', () => {
     expect(config(dialer(', groups: a')).link?.dialers[0]?.groups).toEqual(['a'])
   })
 
-  test('a dialer requires a binding, has split true by default, and may have bind', () => {
+  test('a dialer requires a binding, may have bind, and its split is true by default', () => {
     expect(config(dialer('')).link?.dialers[0]).toMatchObject({ split: true, bind: null })
     expect(config(dialer(', split: false, bind: eth1')).link?.dialers[0]).toMatchObject({
       split: false,
