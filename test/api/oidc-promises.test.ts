@@ -100,7 +100,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'OIDC is announced in addition to the REST log-in, whose sessions continue': [
     'api/meta.test.ts > OIDC is announced and served once the feature level shows that every member supports it',
     'api/meta.test.ts > if OIDC is disabled, it is neither announced nor served, and the REST log-in still works',
-    'api/enrollment/certificates.test.ts > a log-in by certificate > accepts no body, and a body with client details, which the controller stores; repeated details write no new revision of the identity',
+    'api/enrollment/certificates.test.ts > a log-in by certificate > needs no body, and stores client details from a body; repeated details write no new revision of the identity',
   ],
   'a token that replaces another token at a router': [
     'router/edge/bearer-sessions.test.ts > An access token that replaces a client’s earlier token > keeps all channels of its session open after the earlier token expires',
