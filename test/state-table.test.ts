@@ -43,7 +43,7 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: 'no further interaction needed',
     proofs: [
-      'api/sessions.test.ts > a log-in returns the session, its expiry, and its token in both headers',
+      'api/sessions.test.ts > a log-in returns the session, its expiry, and its token in the headers zt-session and net-session',
     ],
   },
   {

@@ -81,7 +81,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${sessions}a session shows the expiry of its access token, and the time when the session started`,
   ],
   'tokens in exchange for a TOTP code': [
-    `${sessions}the exchange of a TOTP code for tokens > succeeds for a valid code in an OIDC session, and again for the same code with the same time of issue`,
+    `${sessions}the exchange of a TOTP code for tokens > succeeds for a valid code in an OIDC session; if the code is repeated, the response contains the first time of issue again`,
     `${sessions}the exchange of a TOTP code for tokens > is refused if the identity has no second factor`,
   ],
   'revocations: types, effect on REST and refresh, later sessions': [
@@ -90,7 +90,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${refresh}a refresh token of an identity > becomes invalid when an administrator deletes the identity or its session`,
   ],
   'the next certificate of a client: the session requests it, and continues with it': [
-    'api/oidc-certificates.test.ts > a client whose certificate an administrator asks to extend, for %s, > sees the request in its session, and keeps this session with the extended certificate',
+    'api/oidc-certificates.test.ts > a client that an administrator asks to extend its certificate for %s > sees the request in its session, and keeps this session with the extended certificate',
   ],
   'certificates of the session, and its config types': [
     'api/oidc-certificates.test.ts > an OIDC session gets session certificates, each followed by the certificates of its issuers',
