@@ -18,8 +18,8 @@ const rows: Readonly<Record<string, readonly string[]>> = {
       `${flow}returns tokens for the REST APIs, and opens one session`,
       `${flow}refuses a wrong password, an unknown authorization request id, and a body that is not a form`,
       `${flow}accepts the id of the authorization request as a query parameter, and accepts a JSON body`,
-      'attacks/oidc/floods.test.ts > a request body of an OIDC log-in > of another media type is refused at %s',
-      `${refresh}a token of a client that has logged in by a certificate > is useless without the certificate`,
+      'attacks/oidc/floods.test.ts > a request body of an OIDC log-in > that is neither a form nor JSON is refused at %s',
+      `${refresh}a token of a client that presented a certificate at its log-in > is useless without the certificate if the client logged in by certificate`,
     ],
   'second factors during a log-in: a TOTP code, an external JWT, or both': [
     `${flow}asks for a TOTP code under the same log-in id if the identity has MFA`,
@@ -44,7 +44,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${refresh}a refresh token of an identity > is refused without the second factor that the identity has enrolled since the log-in`,
   ],
   'tokens are bound only to the certificate of the log-in': [
-    `${refresh}a token of a client that has logged in by a certificate > is not bound to a certificate that the client presented in a log-in by password`,
+    `${refresh}a token of a client that presented a certificate at its log-in > is not bound to the certificate if the client logged in by password`,
   ],
   'a certificate that is requested during a log-in, and the tokens that are bound to it': [
     `${keys}the tokens of an OIDC client that requested a certificate during its log-in > are useless without the certificate, at every endpoint where they are presented`,
