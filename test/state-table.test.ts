@@ -43,7 +43,7 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: 'no further interaction needed',
     proofs: [
-      'api/sessions.test.ts > a log-in returns the session, its expiry, and its token in both headers',
+      'api/sessions.test.ts > a log-in returns the session, its expiry, and its token in the headers zt-session and net-session',
     ],
   },
   {
@@ -55,7 +55,7 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > a session > is partially authenticated until it gets a code if its identity has MFA, unless it enrolled the MFA itself',
+      'api/mfa.test.ts > a session > whose identity has MFA is partially authenticated until it gets a code, unless the MFA was enrolled in this session',
       'api/mfa.test.ts > a session > becomes fully authenticated with a recovery code; each recovery code works once',
       'process/people/mfa.ts > An API session > is partially authenticated on every controller until one of them verifies a code, and fully on all at the next request',
       'process/people/mfa.ts > An MFA code > that is sent to two controllers at the same moment completes exactly one session, whether it is a time-based code or a recovery code',

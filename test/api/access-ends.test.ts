@@ -137,7 +137,7 @@ describe('The expiry of a role attribute', () => {
     expect(await namesOf(`identities?filter=${filter}`)).toEqual(['Alice'])
   })
 
-  test('removes the attribute at the given time, and a later write of an outdated copy does not restore the attribute; a new expiry does', async () => {
+  test('removes the attribute at the given time; afterwards a write of an outdated copy does not restore the attribute, but a write of a new expiry does', async () => {
     await pass(DAY_MS)
     const ended = await rowAt('identities/alice-id')
     expect(ended).toMatchObject({ roleAttributes: ['staff'] })

@@ -90,7 +90,7 @@ describe('the operations in the list adminSocketOnlyOperations', () => {
   })
 
   test.each(only)(
-    'are refused to an administrator on another listener: $operationId',
+    'are refused to an administrator on a listener other than the admin socket: $operationId',
     async (operation) => {
       const asked = controller.pki.asked.length + controller.backups.asked.length
       const records = [...controller.state.storedRecords()]
@@ -102,7 +102,7 @@ describe('the operations in the list adminSocketOnlyOperations', () => {
   )
 })
 
-test('an administrator can list and renew the certificates without the admin socket, and a renewal or reload gets the ID of the administrator or the name of the host user', async () => {
+test('an administrator can list and renew the certificates without the admin socket; a renewal is attributed to the administrator’s ID, and a reload at the admin socket to the name of the host user', async () => {
   expect((await root.get(`${fabric}/pki/certificates`)).status).toBe(200)
   expect((await root.call('POST', `${fabric}/pki/renew`)).status).toBe(200)
   expect((await operator.call('POST', `${fabric}/pki/reload`)).status).toBe(200)

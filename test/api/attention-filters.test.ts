@@ -18,7 +18,7 @@ async function found(path: string, filter: string): Promise<unknown[]> {
 }
 
 describe('filters for records that need attention', () => {
-  test('find identities whose password is locked, only until the lock ends', async () => {
+  test('find identities whose password is locked, but not after the lock has ended', async () => {
     const primary = { updb: { maxAttempts: 3, lockoutDurationMinutes: 5 } }
     const policy = `${management}/auth-policies/default`
     expect((await root.call('PATCH', policy, { primary })).status).toBe(200)

@@ -211,7 +211,7 @@ describe('The log of a request with a trace context (the header traceparent)', (
     ])
   })
 
-  test('contains no trace line if the caller has no session or does not trace; the audit line of a refused write still contains the trace ID', async () => {
+  test('contains no trace line if the caller has no session or the trace context is not sampled; the audit line of a refused write contains the trace ID even if the context is not sampled', async () => {
     const stranger = new CallerOf(controller)
     expect((await stranger.get(`${client}/version`, traceparent('01'))).status).toBe(200)
     expect((await root.get(services, traceparent('00'))).status).toBe(200)

@@ -207,7 +207,7 @@ describe('an auth policy', () => {
     expect((await root.call('DELETE', `${policies}/${id}`)).status).toBe(200)
   })
 
-  test('applies to the next password immediately after a change of the policy', async () => {
+  test('applies a change of its password rules to the next password', async () => {
     const id = await newPolicy()
     const body = { name: 'carol', type: 'User', isAdmin: false, authPolicyId: id }
     const identityId = idOf(await root.call('POST', `${management}/identities`, body))

@@ -123,7 +123,7 @@ describe('a user name and password authenticator', () => {
     ['method', 'a missing method', { method: undefined }],
     ['identityId', 'a missing identityId', { identityId: undefined }],
   ])(
-    'is refused with the field %s in the error for %s, and the response does not echo the password',
+    'is refused with an error that names the field %s and does not echo the password, for %s',
     async (field, _fault, fields) => {
       const proposals = controller.cluster.proposals.length
       const body = {
@@ -154,7 +154,7 @@ describe('a user name and password authenticator', () => {
     expect(controller.machine.get('authenticator', holder.id)?.['passwordHash']).toBe(before)
   })
 
-  test('can be changed by an administrator; a new password invalidates the old one and ends its sessions, new tags do not', async () => {
+  test('can be changed by an administrator; a new password invalidates the old password and ends its sessions, but new tags end no session', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${authenticators}/${holder.id}`
@@ -323,7 +323,7 @@ describe('the authenticators of the calling identity', () => {
     expect(short.status).toBe(400)
   })
 
-  test('cannot be changed with a current password that another request replaces between its verification and the log entry', async () => {
+  test('cannot be changed if another request replaces the current password after its verification and before the change is proposed', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`

@@ -145,7 +145,7 @@ describe('verifying a CA', () => {
     }
   })
 
-  test('is refused for a certificate that is malformed, expired or of another CA, or has another common name', async () => {
+  test('is refused for a certificate that is malformed, expired or of another CA, or whose common name is not the CA’s verificationToken', async () => {
     const made = await newCaRecord()
     const other = await newCaRecord()
     const pem = await proof(made)

@@ -183,7 +183,7 @@ describe('a config', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('returns 404 if the config does not exist, whether the request contains data to validate or not', async () => {
+  test('that does not exist gets the response 404, whether the request contains data to validate or not', async () => {
     for (const [method, body] of [
       ['PATCH', { data: {} }],
       ['PATCH', { name: 'x' }],
@@ -271,7 +271,7 @@ describe('a config whose type changes during validation', () => {
     expect(controller.machine.find('config', 'name', 'raced')).toBeUndefined()
   })
 
-  test('is accepted after three such changes if it still fits, and refused if the type changes during each repeated validation', async () => {
+  test('is accepted after three changes of the type if its data matches the schema, and refused if the type changes during every validation', async () => {
     const type = await newType({ schema: withPort })
     const rename = async (): Promise<void> => {
       serial += 1

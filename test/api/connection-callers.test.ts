@@ -35,7 +35,7 @@ function usedUp() {
   return { callers, socket, request, pass, share }
 }
 
-test('a request waits for its caller’s share of the processor if the previous request on the connection had the same session, and the duration of the wait can be read once', async () => {
+test('a request with the same session as the previous request on its connection waits for its caller’s share of the processor, and the time at which the wait began can be read once', async () => {
   const { callers, request, pass } = usedUp()
   const begun: (number | null)[] = []
   callers.begin(request(), () => begun.push(callers.takeWait(request())))
@@ -52,7 +52,7 @@ test.each([
   { authorization: 'Bearer of bob', 'zt-session': 'of alice' },
   {},
 ])(
-  'a request does not wait for the previous caller of its connection if it has other credentials or none: %o',
+  'a request with other credentials than the previous request on its connection, or without credentials, does not wait for a share of the processor: %o',
   (headers) => {
     const { callers, request } = usedUp()
     let isBegun = false

@@ -135,7 +135,7 @@ function emptied(value: unknown): unknown {
 }
 
 test.each(Object.entries(kinds))(
-  'a %s shows a field without a value as OpenZiti does, whether the field was never set or was cleared',
+  'a record of the kind %s shows a field without a value as OpenZiti does, whether the field was never set or was cleared',
   async (_, kind) => {
     const unset = await made(root, kind.url, await kind.minimal())
     const given = await made(root, kind.url, { ...(await kind.minimal()), ...kind.values })

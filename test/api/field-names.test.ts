@@ -14,7 +14,7 @@ async function shown(collection: string, reply: Reply): Promise<Record<string, u
   return dataOf(await root.get(`${management}/${collection}/${idOf(reply)}`))
 }
 
-test('a field name with other capital letters is accepted if the exact name is absent, and is not reported as ignored', async () => {
+test('a field name is accepted with any capitalization if the body lacks the exact name, and is not reported as ignored', async () => {
   const reply = await root.call('POST', `${management}/service-policies`, {
     NAME: 'dialers',
     Type: 'Dial',
@@ -66,7 +66,7 @@ test('the case of field names is ignored at every depth of a body, also in lists
   })
 })
 
-test('a patch accepts field names with other capital letters', async () => {
+test('a patch accepts field names with any capitalization', async () => {
   const created = await root.call('POST', `${management}/services`, {
     name: 'before',
     encryptionRequired,

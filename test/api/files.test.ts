@@ -63,7 +63,7 @@ describe('The file server of the console', () => {
     expect(named.headers['cache-control']).toBe('no-cache')
   })
 
-  test('sends the accepted content encoding, with a separate ETag', async () => {
+  test('sends the accepted content encoding, and gives each encoding of a file a separate ETag', async () => {
     const url = '/console/assets/main-B3xk9_2a.js'
     const plain = await get(url)
     const packed = await get(url, { 'accept-encoding': 'br;q=0, gzip' })

@@ -201,7 +201,7 @@ describe('the undo of an audited write', () => {
     ])
   })
 
-  test('is refused for a write that was itself refused, and for a write for which another operation is the inverse', async () => {
+  test('is refused for a write that was refused, and for a write that another operation reverses, such as disabling an identity', async () => {
     await newService(root, 'dns')
     await root.call('POST', `${management}/services`, { name: 'dns', encryptionRequired: true })
     expect(causeOf(await undo(root, await newest(root, 'kind=service&actor=admin-id')))).toEqual([

@@ -63,7 +63,7 @@ describe('an identity', () => {
     }
   })
 
-  test('can be replaced and patched, also in its type; its status and its client details cannot be written', async () => {
+  test('can be replaced and patched, including its type; its status and its client details cannot be written', async () => {
     const serviceId = await created(`${management}/services`, {
       name: 'host',
       encryptionRequired: true,
@@ -299,7 +299,7 @@ describe('disabling an identity', () => {
     expect((await held.get(`${url}?consistency=linearizable`)).status).toBe(401)
   })
 
-  test('has no end if the given time is zero or negative, and is refused without a valid time', async () => {
+  test('is permanent if the duration is zero or negative, and is refused without a valid duration', async () => {
     const id = await newIdentity()
     for (const durationMinutes of [0, -1]) {
       await root.call('POST', `${identities}/${id}/disable`, { durationMinutes })

@@ -28,7 +28,7 @@ describe('for an identity without posture reports,', () => {
     expect((await root.get(`${of('nobody')}/failed-service-requests`)).status).toBe(404)
   })
 
-  test('removing MFA succeeds although the identity has no MFA', async () => {
+  test('an administrator’s request to remove MFA succeeds although the identity has no MFA', async () => {
     expect((await root.call('DELETE', `${of('alice-id')}/mfa`)).status).toBe(200)
     expect((await root.call('DELETE', `${of('nobody')}/mfa`)).status).toBe(404)
   })

@@ -31,7 +31,7 @@ describe('the JSON schema of a config type', () => {
     { $async: true, type: 'object', required: ['a'] },
     { type: 'object', properties: { a: { $async: true, type: 'string' } } },
   ] as JsonObject[])(
-    'is refused with a fault of the field schema if it is not a usable schema: %j',
+    'is refused with an error that names the field schema if it is not a usable schema: %j',
     (schema) => {
       const fault = schemaFault(schema)
       expect(fault?.field).toBe('schema')
@@ -160,7 +160,7 @@ describe('a config type of a new cluster', () => {
     expect(dataFault(schemaOf(name), data)).toBeNull()
   })
 
-  test('reports a value that a `not` in its schema excludes with a readable reason', () => {
+  test('gives a readable reason if a `not` in its schema excludes a value', () => {
     const empty = dataFault(schemaOf('intercept.v1'), { ...interceptable, addresses: [''] })
     expect(empty).toMatchObject({
       field: 'addresses.0',

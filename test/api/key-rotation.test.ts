@@ -103,7 +103,7 @@ describe('After a rotation of the key that signs tokens', () => {
     expect(controller.cluster.readRounds, 'refused without another round of reads').toBe(1)
   })
 
-  test('for a session opened under the new key, a token signed with the old key is refused from another address, and also if it claims the new key version', async () => {
+  test('a token that is signed with the old key for a newer session is refused from an address that did not open the session, and even from the session’s address if the token claims the new key version', async () => {
     const { keys } = stolen()
     controller.keys.rotate(inOverlap())
     const later = new CallerOf(controller)

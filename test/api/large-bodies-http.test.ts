@@ -42,7 +42,7 @@ test('large bodies that arrive one after the other release their memory, whether
   for (let n = 0; n < 10; n += 1) expect(await create('taken-0', 4000)).toBe(400)
 })
 
-test('while large bodies use up their total limit, further ones wait or are refused, and small bodies are accepted; a disconnect frees its part of the limit', async () => {
+test('while large bodies use up their total limit, another large body waits or is refused, and small bodies are accepted; a client that disconnects frees its part of the limit', async () => {
   const socket = await beginUpload(5000)
   await expect.poll(() => create('waits', 4000)).toBe(429)
   expect(await create('small', 10)).toBe(201)

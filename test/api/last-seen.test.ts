@@ -103,7 +103,7 @@ test('identities can be filtered and sorted by their last-seen time', async () =
   expect(await lastSeen(old)).toBe(minuteText(thenMs))
 })
 
-test('no last-seen time is stored while a controller of an older release may have to apply the same log entry', async () => {
+test('no last-seen time is stored below the feature level that introduced it', async () => {
   const id = await newIdentity(older.root, 'of an older release')
   const session = older.sessionOf(id)
   expect((await session.call('DELETE', `${client}/current-api-session`)).status).toBe(200)

@@ -103,7 +103,7 @@ describe('an auth policy that limits password attempts', () => {
     expect((await guess(user)).status).toBe(200)
   })
 
-  test('locks the password until an administrator enables the identity or sets its password, if no minutes are configured', async () => {
+  test('locks the password, if no minutes are configured, until an administrator enables the identity or sets its password', async () => {
     await limitTo(1)
     await lockOut(1)
     controller.clock.advance(25 * 60_000)

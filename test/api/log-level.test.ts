@@ -41,7 +41,7 @@ describe('The operation that sets the log level', () => {
   })
 })
 
-test('each change of the log level is logged, also to and from the level error, and setting the same level logs nothing', () => {
+test('each change of the log level is logged, even a change to or from the level error; setting the current level logs nothing', () => {
   const lines: string[] = []
   const log = {
     level: 'info',

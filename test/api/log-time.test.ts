@@ -35,7 +35,7 @@ test('a reset of log time is refused while the clocks of a majority are unknown'
   controller.cluster.clockMs = undefined
 })
 
-test('while log time is ahead, an enrollment expires after log time, and a router can be created', async () => {
+test('while log time is ahead, a new enrollment gets an expiry later than log time, and a router can be created', async () => {
   controller.cluster.aheadMs = JUMP_MS
   const id = await newIdentity(root, 'late')
   const disable = `${management}/identities/${id}/disable`
@@ -65,7 +65,7 @@ test('a reset of log time is allowed only to the host user of a controller, corr
   expect(rows).toMatchObject([{ actor: { name: 'uid:1000 (op)' }, outcome: 'done' }])
 })
 
-test('for five minutes after a reset, a new write is refused if its request ID has the current time; from a few seconds after the reset, an ID with a later time is accepted', async () => {
+test('for five minutes after a reset, a new write is refused if its request ID contains the current time; a few seconds after the reset, a request ID whose time is almost five minutes ahead is accepted', async () => {
   controller.cluster.aheadMs = JUMP_MS
   await newIdentity(root, 'later still')
   controller.cluster.aheadMs = 0

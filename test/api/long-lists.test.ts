@@ -39,7 +39,7 @@ describe('an unpaged list', () => {
     },
   )
 
-  test('is refused above a lower size limit if the caller is not an administrator, and the error advises the caller to request pages', async () => {
+  test('has a lower size limit for callers without administrator rights than for administrators; above the limit, the error advises the caller to request pages', async () => {
     const reader = await root.call('POST', url, {
       name: 'reader',
       type: 'User',

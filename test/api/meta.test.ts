@@ -180,7 +180,7 @@ test('controllers are listed with their online status; the client API does not s
   expect((await alice.get(`${client}/controllers?filter=${guess}`)).status).toBe(400)
 })
 
-test('any session lists controllers on the management API; controllers.read also shows how they reach each other', async () => {
+test('any session lists controllers on the management API; a caller with controllers.read also sees how the controllers reach each other', async () => {
   const guess = encodeURIComponent('ctrlAddress contains "1480"')
   const url = `${management}/controllers`
   expect((await anonymous.get(url)).status).toBe(401)

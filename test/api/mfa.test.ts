@@ -146,7 +146,7 @@ describe('an MFA enrollment', () => {
 })
 
 describe('a session', () => {
-  test('is partially authenticated until it gets a code if its identity has MFA, unless it enrolled the MFA itself', async () => {
+  test('whose identity has MFA is partially authenticated until it gets a code, unless the MFA was enrolled in this session', async () => {
     const other = sessionOf(identityId)
     const app = await turnOnMfa(controller, alice)
     expect(await isFull(alice)).toBe(true)
@@ -189,7 +189,7 @@ describe('a session', () => {
     expect(codeOf(await giveCode(alice, app.code(-2)))).toBe('MFA_INVALID_TOKEN')
   })
 
-  test('accepts the code that verified the MFA enrollment one more time, in one session of the identity', async () => {
+  test('accepts the code that has verified the MFA enrollment, unless another session of the identity has already used this code', async () => {
     const app = await turnOnMfa(controller, alice)
     const [next, another] = [sessionOf(identityId), sessionOf(identityId)]
     expect((await giveCode(next, app.code())).status).toBe(200)
@@ -297,7 +297,7 @@ describe('recovery codes', () => {
 })
 
 describe('wrong MFA codes', () => {
-  test('lead to refusals for 30 seconds from the tenth one on, which a right code does not shorten', async () => {
+  test('cause a pause of 30 seconds after the tenth and of 60 seconds after the eleventh; right codes are refused during a pause, and the first right code after it resets the count', async () => {
     const app = await turnOnMfa(controller, alice)
     const partial = sessionOf(identityId)
     for (let guess = 1; guess <= 10; guess += 1) {

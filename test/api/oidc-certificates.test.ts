@@ -75,7 +75,7 @@ async function authenticatorOf(identityId: string): Promise<string> {
 describe.each([
   ['the same key', false],
   ['a new key', true],
-])('a client whose certificate an administrator asks to extend, for %s,', (_key, rollKeys) => {
+])('a client that an administrator asks to extend its certificate for %s', (_key, rollKeys) => {
   test('sees the request in its session, and keeps this session with the extended certificate', async () => {
     const { id, key } = await enrolled()
     const authenticatorId = await authenticatorOf(id)

@@ -18,8 +18,8 @@ const rows: Readonly<Record<string, readonly string[]>> = {
       `${flow}returns tokens for the REST APIs, and opens one session`,
       `${flow}refuses a wrong password, an unknown authorization request id, and a body that is not a form`,
       `${flow}accepts the id of the authorization request as a query parameter, and accepts a JSON body`,
-      'attacks/oidc/floods.test.ts > a request body of an OIDC log-in > of another media type is refused at %s',
-      `${refresh}a token of a client that has logged in by a certificate > is useless without the certificate`,
+      'attacks/oidc/floods.test.ts > a request body of an OIDC log-in > that is neither a form nor JSON is refused at %s',
+      `${refresh}a token of a client that presented a certificate at its log-in > is useless without the certificate if the client logged in by certificate`,
     ],
   'second factors during a log-in: a TOTP code, an external JWT, or both': [
     `${flow}asks for a TOTP code under the same log-in id if the identity has MFA`,
@@ -44,7 +44,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${refresh}a refresh token of an identity > is refused without the second factor that the identity has enrolled since the log-in`,
   ],
   'tokens are bound only to the certificate of the log-in': [
-    `${refresh}a token of a client that has logged in by a certificate > is not bound to a certificate that the client presented in a log-in by password`,
+    `${refresh}a token of a client that presented a certificate at its log-in > is not bound to the certificate if the client logged in by password`,
   ],
   'a certificate that is requested during a log-in, and the tokens that are bound to it': [
     `${keys}the tokens of an OIDC client that requested a certificate during its log-in > are useless without the certificate, at every endpoint where they are presented`,
@@ -81,7 +81,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${sessions}a session shows the expiry of its access token, and the time when the session started`,
   ],
   'tokens in exchange for a TOTP code': [
-    `${sessions}the exchange of a TOTP code for tokens > succeeds for a valid code in an OIDC session, and again for the same code with the same time of issue`,
+    `${sessions}the exchange of a TOTP code for tokens > succeeds for a valid code in an OIDC session; if the code is repeated, the response contains the first time of issue again`,
     `${sessions}the exchange of a TOTP code for tokens > is refused if the identity has no second factor`,
   ],
   'revocations: types, effect on REST and refresh, later sessions': [
@@ -90,7 +90,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${refresh}a refresh token of an identity > becomes invalid when an administrator deletes the identity or its session`,
   ],
   'the next certificate of a client: the session requests it, and continues with it': [
-    'api/oidc-certificates.test.ts > a client whose certificate an administrator asks to extend, for %s, > sees the request in its session, and keeps this session with the extended certificate',
+    'api/oidc-certificates.test.ts > a client that an administrator asks to extend its certificate for %s > sees the request in its session, and keeps this session with the extended certificate',
   ],
   'certificates of the session, and its config types': [
     'api/oidc-certificates.test.ts > an OIDC session gets session certificates, each followed by the certificates of its issuers',
@@ -100,7 +100,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'OIDC is announced in addition to the REST log-in, whose sessions continue': [
     'api/meta.test.ts > OIDC is announced and served once the feature level shows that every member supports it',
     'api/meta.test.ts > if OIDC is disabled, it is neither announced nor served, and the REST log-in still works',
-    'api/enrollment/certificates.test.ts > a log-in by certificate > accepts no body, and a body with client details, which the controller stores; repeated details write no new revision of the identity',
+    'api/enrollment/certificates.test.ts > a log-in by certificate > needs no body, and stores client details from a body; repeated details write no new revision of the identity',
   ],
   'a token that replaces another token at a router': [
     'router/edge/bearer-sessions.test.ts > An access token that replaces a client’s earlier token > keeps all channels of its session open after the earlier token expires',

@@ -195,7 +195,7 @@ test('the log-in page shows that an external JWT is missing: after the password,
 })
 
 describe('the exchange of a TOTP code for tokens', () => {
-  test('succeeds for a valid code in an OIDC session, and again for the same code with the same time of issue', async () => {
+  test('succeeds for a valid code in an OIDC session; if the code is repeated, the response contains the first time of issue again', async () => {
     const { id: identityId, username } = await person()
     const caller = new CallerOf(controller)
     await caller.logIn({ username, password }, client)

@@ -337,10 +337,10 @@ describe('an authorization code', () => {
   })
 
   test.each([
-    ['another verifier', { code_verifier: 'v'.repeat(43) }],
-    ['another client', { client_id: 'openziti' }],
-    ['another address', { redirect_uri: 'http://localhost:9/auth/callback' }],
-  ])('is refused if the client redeems it with %s', async (_what, changes) => {
+    ['a wrong code verifier', { code_verifier: 'v'.repeat(43) }],
+    ['the ID of another client', { client_id: 'openziti' }],
+    ['another redirect URI', { redirect_uri: 'http://localhost:9/auth/callback' }],
+  ])('is refused if it is redeemed with %s', async (_what, changes) => {
     const { username, password } = await person()
     const oidc = newClient()
     const id = await oidc.begin()

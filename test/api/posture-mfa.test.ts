@@ -147,7 +147,7 @@ test('the service-updates time (lastChangeAt) changes when the timeout of a TOTP
   await holds(1, false)
 })
 
-test('after a device wakes, the response lists the services that require a new TOTP code, with five minutes remaining', async () => {
+test('after a device wakes, the response lists the services that require a new TOTP code within five minutes', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 7200 })
   await giveCode(person.caller, person.app.freshCode())
   expect((await dial(person)).status).toBe(201)

@@ -414,7 +414,7 @@ describe('a posture report', () => {
     expect(await sweep()).toEqual([])
   })
 
-  test('replaces an earlier report to another controller, even if this controller has not yet received the earlier one', async () => {
+  test('replaces an earlier report to another controller, even if the controller that receives the new report does not know the earlier one', async () => {
     const person = await Person.behind(corp)
     const topic = new LocalTopic<Uint8Array>('ctrl2')
     const elsewhere = new PostureReports('ctrl2', topic, controller.clock)

@@ -95,7 +95,7 @@ describe('a request body', () => {
     }
   })
 
-  test('of another media type gets the response 415, and a request that accepts no supported media type gets 406', async () => {
+  test('of a media type other than JSON gets the response 415, and a request that accepts no supported media type gets 406', async () => {
     const xml = await root.call('POST', services, '<a/>', { 'content-type': 'application/xml' })
     expect(xml.status).toBe(415)
     expect(xml.body.error?.code).toBe('COULD_NOT_VALIDATE')
@@ -111,7 +111,7 @@ describe('a request body', () => {
     }
   })
 
-  test('gets the response 413 in the envelope, for any caller, if its declared length exceeds 1 MiB', async () => {
+  test('gets the response 413 in OpenZiti’s error envelope, for any caller, if its declared length exceeds 1 MiB', async () => {
     const big = JSON.stringify({ ...good, tags: { a: 'x'.repeat(1024 * 1024) } })
     for (const caller of [root, anonymous]) {
       const reply = await caller.call('POST', services, big)
@@ -241,7 +241,7 @@ describe('the error response to a list query', () => {
     ['roleFilter=x', 'COULD_NOT_VALIDATE'],
     ['roleFilter=%23x&roleSemantic=Some', 'COULD_NOT_VALIDATE'],
     ['consistency=eventual', 'COULD_NOT_VALIDATE'],
-  ])('is, for the query %s, 400 with the code %s', async (query, code) => {
+  ])('that is %s has the status 400 and the code %s', async (query, code) => {
     const reply = await root.get(`${services}?${query}`)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe(code)
@@ -277,7 +277,7 @@ describe('a log-in request', () => {
     ['?method=password', { username: 'Admin', password: admin.password }, 401, 'INVALID_AUTH'],
     ['?method=password', { username: 'nobody', password: admin.password }, 401, 'INVALID_AUTH'],
     ['?method=password', { username: 'mallory', password: user.password }, 401, 'INVALID_AUTH'],
-  ])('with the query %s and the body %j gets %i %s', async (query, body, status, code) => {
+  ])('with the query "%s" and the body %j gets %i %s', async (query, body, status, code) => {
     const reply = await anonymous.call('POST', url + query, body)
     expect(reply.status).toBe(status)
     expect(reply.body.error?.code).toBe(code)

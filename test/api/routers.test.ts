@@ -297,7 +297,7 @@ describe.each(['routers', 'transit-routers'])('the API path /%s', (collection) =
   const url = `${management}/${collection}`
   const other = collection === 'routers' ? 'transit-routers' : 'routers'
 
-  test('creates routers that enroll by the method trott, and shows them at either path', async () => {
+  test('creates routers that enroll by the method trott; they are shown at /routers and at /transit-routers', async () => {
     const body = { name: `${collection} one`, cost: 5, noTraversal: true, disabled: true }
     const id = await made(root, url, body)
     for (const path of [collection, other]) {

@@ -9,14 +9,14 @@ for (const path of ['/a', '/a/{id}', '/a/{id}/b', '/a/summary', '/a/summary/c'])
 
 describe('a request path', () => {
   test.each(['/a', '/a/7', '/a/7/b', '/a/summary', '/a/summary/c', '/a/summary/b', '/a/7?x=1/2'])(
-    'that is %s is served',
+    'that is "%s" is served',
     (path) => {
       expect(served.has(path)).toBe(true)
     },
   )
 
   test.each(['/', '', '/b', '/a/', '/a//b', '/a/7/c', '/a/7/b/', '/a/7/b/8', 'a', '/A'])(
-    'that is %s is not served',
+    'that is "%s" is not served',
     (path) => {
       expect(served.has(path)).toBe(false)
     },

@@ -128,7 +128,7 @@ test('router policies give the same result in the lists of identities, services 
   await removed('services', printer)
 })
 
-test('a service session is refused without a policy, with failed posture checks and without edge routers, in this order, and lists its routers once none of this applies', async () => {
+test('a service session is refused without a policy, then because of a failed posture check, then because no edge router is available; once it is opened, it lists its routers', async () => {
   const wiki = await service('wiki', ['wiki'])
   const open = (type?: string, serviceId = wiki) =>
     alice.call('POST', `${client}/sessions`, { serviceId, ...(type === undefined ? {} : { type }) })

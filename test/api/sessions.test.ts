@@ -45,7 +45,7 @@ async function sweep(): Promise<void> {
   await Promise.resolve()
 }
 
-test('a log-in returns the session, its expiry, and its token in both headers', async () => {
+test('a log-in returns the session, its expiry, and its token in the headers zt-session and net-session', async () => {
   const alice = new CallerOf(controller)
   const reply = await alice.call('POST', `${client}/authenticate?method=password`, {
     ...user,

@@ -35,7 +35,7 @@ describe('a revocation of tokens', () => {
     expect((await root.call('DELETE', `${revocations}/${tokenId}`)).status).toBe(405)
   })
 
-  test('for an identity or a session ends earlier sessions, but not later ones', async () => {
+  test('for a session ends only this session, and for an identity ends its earlier sessions but not later ones', async () => {
     const bob = await newIdentity(root, 'bob')
     const [first, second] = [sessionOf(bob), sessionOf(bob)]
     const status = async (caller: CallerOf) =>

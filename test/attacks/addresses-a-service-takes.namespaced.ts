@@ -129,7 +129,7 @@ describe('A service does not intercept', () => {
     expect(routes()).toEqual(['100.64.0.0/10'])
   })
 
-  test('the name of a controller that matches its wildcard, nor a name that another service lists explicitly', async () => {
+  test('a name that matches its wildcard if the name is that of a controller, or if another service lists it explicitly', async () => {
     const stage = await running(hosted)
     await withMembers(stage, [CONTROLLER_NAME])
     const other = {
@@ -189,7 +189,7 @@ test.runIf(hasNft())(
   },
 )
 
-describe('Another host', () => {
+describe('A host other than the tunnel’s', () => {
   /**
    * Returns a function that runs a program on a neighboring host, 192.0.2.1, which sends all
    * traffic to this host, 192.0.2.2.

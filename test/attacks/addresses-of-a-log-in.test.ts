@@ -88,7 +88,7 @@ describe('an address of another host in a log-in response of the controller', ()
   )
 })
 
-test('the log-in neither opens a browser at an address of another host nor sends it the password', async () => {
+test('the log-in neither opens an address of another host in a browser nor sends the password to such an address', async () => {
   const seen = join(home, 'seen')
   const browser = join(home, 'browser')
   writeFileSync(browser, `#!/bin/sh\necho "$1" > '${seen}'\n`, { mode: 0o755 })

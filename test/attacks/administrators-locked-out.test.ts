@@ -68,7 +68,7 @@ test('each wrong password after a lock has ended locks an administrator’s pass
   expect(controller.state.get('passwordAttempts', 'admin-updb')).toMatchObject({ count: 7 })
 })
 
-test('a policy with a lock of less than 15 minutes also applies unchanged to administrators', async () => {
+test('if a policy locks passwords for less than 15 minutes, an administrator’s password is locked for just that time', async () => {
   await lockAfter(2, 5)
   for (let attempt = 0; attempt < 2; attempt += 1) await guess(admin.username)
   controller.clock.advance(5 * minute - 1)

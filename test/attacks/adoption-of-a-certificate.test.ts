@@ -146,7 +146,7 @@ test('Several controllers to which a migrated router connects adopt the router�
   expect(routerOf(id)).toEqual(adopted)
 })
 
-test('A certificate with another key is not adopted, although the network issued it for the same id', async () => {
+test('A certificate with a key other than the migrated router’s is not adopted, although the network issued the certificate for the router’s id', async () => {
   const { id, key } = await migratedRouter()
   await refusedWithout(id, await ofNetwork(id))
   expect(await connect(key)).toMatchObject(accepted)
@@ -160,7 +160,7 @@ test('A certificate that the network issued to another router is not adopted, al
   await refusedWithout(id, stray.key)
 })
 
-test('A certificate of another network is not adopted, although it has the same SHA-1 fingerprint and id', async () => {
+test('A certificate of another network is not adopted, although it contains the router’s id and the router is marked with its SHA-1 fingerprint', async () => {
   const { id } = await migratedRouter()
   const foreign = await clientKey(await attacked.newCaKey(), id, nowMs())
   mark(id, fingerprintOf(foreign))
@@ -275,7 +275,7 @@ test('A certificate that the network issued to another identity is not adopted, 
   await noLogIn(authenticatorId, stray)
 })
 
-test('A certificate of a third-party CA is not adopted, although it has the same SHA-1 fingerprint and id', async () => {
+test('A certificate of a third-party CA is not adopted, although it contains the identity’s id and the authenticator is marked with its SHA-1 fingerprint', async () => {
   const { id, authenticatorId } = await migratedDevice()
   const ofPartner = await clientKey((await attacked.verifiedCa()).key, id, nowMs())
   markDevice(authenticatorId, fingerprintOf(ofPartner))

@@ -69,7 +69,7 @@ test('a router can extend its certificates a limited number of times per minute'
   expect(taken).toHaveLength(callerWriteLimits.routerExtensionsMax + 2)
 })
 
-test('no certificate is signed for a router that has used up its extensions, because its issuance could not be recorded', async () => {
+test('a controller signs no certificate for a router that has reached the maximum number of extensions per minute, because the controller could not record the certificate', async () => {
   const stage = new RouterStage()
   stage.certPem = (await newCa('a router', 0)).certificatePem
   const proposer = new CallerWriteLimiter(

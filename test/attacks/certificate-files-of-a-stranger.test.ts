@@ -83,7 +83,7 @@ test('a valid certificate file is accepted, which proves that the refusals in th
   expect([taken.length, faults]).toEqual([1, []])
 })
 
-test('a certificate that the same authority issued without the controller’s SPIFFE id is refused', async () => {
+test('a certificate that the network issued without the controller’s SPIFFE id is refused', async () => {
   for (const uris of [
     [],
     ['spiffe://net.example/controller/ctrl2'],

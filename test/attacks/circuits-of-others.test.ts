@@ -164,7 +164,7 @@ test.each([
   ['ingress', FaultSubject.INGRESS],
   ['egress', FaultSubject.EGRESS],
 ])(
-  'a router cannot end a circuit that it does not carry by reporting a fault of its %s',
+  'a router cannot end a circuit that it does not carry by reporting a fault of the circuit’s %s',
   async (_, subject) => {
     const { stolen, near, id } = await laid()
     await fault(stolen, subject, id)

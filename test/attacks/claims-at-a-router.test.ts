@@ -65,7 +65,7 @@ const judged = (changes: Partial<ClientAccessRequest>): Promise<ClientAccessDeci
   clients.judge({ ...claim, ...changes })
 
 describe('a client’s session token that a router presents (a claim)', () => {
-  test('is accepted for its own session, certificate and router', async () => {
+  test('is accepted with its API session and a certificate of that session, at a router that the identity may use', async () => {
     expect(await judged({})).toMatchObject({ ok: true, client: { identityId: 'alice-id' } })
   })
 

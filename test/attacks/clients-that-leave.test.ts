@@ -28,7 +28,7 @@ afterEach(async () => {
   edge = null
 })
 
-test('disconnected clients do not occupy slots in which clients wait for their session', async () => {
+test('a client that disconnects frees its slot among the clients whose session the router does not know yet', async () => {
   const bench = await EdgeBench.open({ options: ', lookupApiSessionTimeout: 1h' })
   edge = bench
   const ann = await bench.person('ann')
@@ -47,7 +47,7 @@ test('disconnected clients do not occupy slots in which clients wait for their s
   expect((await connecting).isAdmitted).toBe(true)
 })
 
-test('a router stops waiting for the key that signed a token when the client disconnects', async () => {
+test('when a client disconnects, the router stops waiting for the key that signed the client’s token', async () => {
   const { bearers, waiting } = await openBearers()
   const ann = await bearers.person('ann')
   const stranger = strangerAt(bearers.bench, ann, await tokenOfUnknownKey(bearers, ann))
@@ -56,7 +56,7 @@ test('a router stops waiting for the key that signed a token when the client dis
   await eventually(waiting).toEqual({ begun: 1, now: 0 })
 })
 
-test('a router stops waiting for the key that signed a renewed token when the client disconnects', async () => {
+test('when a client disconnects, the router stops waiting for the key that signed the client’s renewed token', async () => {
   const { bearers, waiting } = await openBearers()
   const ann = await bearers.person('ann')
   const client = await bearers.bench.connect(ann)

@@ -168,7 +168,7 @@ test('a device gets no token before the user has passed the second factor', asyn
   expect(await errorOf(device)).toBe('authorization_pending')
 })
 
-test('a device code is refused from another client, in the authorization code flow, and after the user has refused', async () => {
+test('a device code is refused from another client and after the user has denied the log-in; a log-in for a device yields no authorization code', async () => {
   const device = await begin()
   const id = await idOf(device.userCode)
   const username = await person()

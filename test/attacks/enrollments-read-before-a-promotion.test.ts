@@ -43,26 +43,29 @@ const rights: readonly (readonly [string, object])[] = [
 ]
 
 describe('An enrollment token that was read before its identity gained rights', () => {
-  test.each(rights)('is invalid after %s %j gives the identity rights', async (method, body) => {
-    const attacker = await attackerWith('identity.read')
-    const name = `victim ${method} ${JSON.stringify(body)}`
-    const id = await newIdentity(root, name, { enrollment: { ott: true } })
-    const updb = { identityId: id, method: 'updb', username: `victim ${serial}`, expiresAt }
-    await made(root, enrollments, updb)
-    const tokens = await tokensRead(attacker, id)
-    expect(tokens).toHaveLength(2)
-    const change = await root.call(method, `${identities}/${id}`, { name, ...body })
-    expect(change.status, change.text).toBe(200)
-    for (const token of tokens) {
-      const reply = await attacker.call('POST', `/edge/client/v1/enroll?token=${token}`, {
-        password: 'of the attacker',
-      })
-      expect(reply.body.error?.code, reply.text).toBe('INVALID_ENROLLMENT_TOKEN')
-    }
-    expect(openIds(id)).toEqual([])
-  })
+  test.each(rights)(
+    'is invalid after a %s with %j gives the identity rights',
+    async (method, body) => {
+      const attacker = await attackerWith('identity.read')
+      const name = `victim ${method} ${JSON.stringify(body)}`
+      const id = await newIdentity(root, name, { enrollment: { ott: true } })
+      const updb = { identityId: id, method: 'updb', username: `victim ${serial}`, expiresAt }
+      await made(root, enrollments, updb)
+      const tokens = await tokensRead(attacker, id)
+      expect(tokens).toHaveLength(2)
+      const change = await root.call(method, `${identities}/${id}`, { name, ...body })
+      expect(change.status, change.text).toBe(200)
+      for (const token of tokens) {
+        const reply = await attacker.call('POST', `/edge/client/v1/enroll?token=${token}`, {
+          password: 'of the attacker',
+        })
+        expect(reply.body.error?.code, reply.text).toBe('INVALID_ENROLLMENT_TOKEN')
+      }
+      expect(openIds(id)).toEqual([])
+    },
+  )
 
-  test('is invalid after its identity gains another permission', async () => {
+  test('is invalid after its identity gains an additional permission', async () => {
     const attacker = await attackerWith('enrollment.create', 'service.read')
     const id = await newIdentity(root, 'assistant', { permissions: ['service.read'] })
     await made(attacker, enrollments, { identityId: id, method: 'ott', expiresAt })
@@ -73,7 +76,7 @@ describe('An enrollment token that was read before its identity gained rights', 
 })
 
 describe('An open enrollment', () => {
-  test('stays valid if its identity had the rights when it was created, whether together with the identity or later', async () => {
+  test('stays valid if its identity had rights when the enrollment was created, whether together with the identity or later', async () => {
     const enrollment = { ott: true }
     const id = await newIdentity(root, 'new administrator', { isAdmin: true, enrollment })
     const updb = { identityId: id, method: 'updb', username: 'administrator', expiresAt }
@@ -105,7 +108,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       return [...controller.state.table('enrollment').indexes.ids(field, routerId)]
     }
 
-    test('is deleted when the router is allowed a host name, if its token was readable for other callers', async () => {
+    test('is deleted when the router is allowed a host name, because callers who are not administrators may have read its token', async () => {
       const attacker = await attackerWith('router.read')
       const id = await made(root, routers, { name: `reader of ${collection}` })
       expect(await shown(attacker, `${routers}/${id}`)).toHaveProperty('enrollmentToken')
@@ -113,7 +116,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       expect(openOf(id)).toEqual([])
     })
 
-    test('is shown only to administrators if the router may use host names of others', async () => {
+    test('is shown only to administrators if the router is allowed a host name', async () => {
       const attacker = await attackerWith('router.read', 'enrollment.read')
       const id = await made(root, routers, { name: `shown ${collection}`, ...names })
       const { enrollmentToken } = await shown(root, `${routers}/${id}`)
@@ -130,7 +133,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       expect(openOf(id)).toHaveLength(1)
     })
 
-    test('can be refreshed or created again only by administrators if the router may use host names of others', async () => {
+    test('can be refreshed or created again only by administrators if the router is allowed a host name', async () => {
       const attacker = await attackerWith('router', 'enrollment')
       const id = await made(root, routers, { name: `made ${collection}`, ...names })
       const [enrollmentId = ''] = openOf(id)

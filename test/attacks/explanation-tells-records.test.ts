@@ -113,7 +113,7 @@ test('an explanation of access does not list records as missing conditions if th
   expect(told.text).not.toMatch(/[0-9]+ Bind polic|vault/)
 })
 
-test('a filter with its own page size cannot make one request explain more pairs of identity and service than the maximum page size', async () => {
+test('a filter with a limit clause cannot make one request explain more pairs of identity and service than a page may contain', async () => {
   for (let n = 0; n < 101; n += 1) {
     await created('services', { name: `one of many ${n}`, encryptionRequired: true })
   }

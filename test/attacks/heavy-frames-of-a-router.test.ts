@@ -85,7 +85,7 @@ test('a second oversized message closes the router’s channel', async () => {
   expect(isRefused(pipe, 8)).toBe(false)
 })
 
-test('two messages that are expensive to decode close the router’s channel, for each message type', async () => {
+test('for each message type, two messages that are expensive to decode close the router’s channel', async () => {
   for (const [name, contentType, body] of hostileBodies(5 * 1024 * 1024)) {
     const pipe = await dialed()
     pipe.say({ contentType, sequence: 7, body })

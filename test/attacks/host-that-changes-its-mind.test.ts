@@ -35,7 +35,7 @@ const costs = (): number[] =>
 
 const listener = (name: string) => [[1021, Buffer.from(name)]] as const
 
-test('A router combines a thousand quick changes of a terminator into a few, and the last one that it sends is the latest', async () => {
+test('A router combines a thousand quick changes of a terminator into a few messages, the last of which contains the latest change', async () => {
   await host.request(bind, 1, token)
   for (let cost = 1; cost <= 1000; cost += 1) {
     host.send(updateBind, 1, token, [[1004, Uint8Array.of(cost & 255, cost >> 8)]])

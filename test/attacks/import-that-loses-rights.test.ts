@@ -26,7 +26,7 @@ const isDisabled = async (name: string): Promise<unknown> =>
     'disabled'
   ]
 
-test('an identity that is disabled until a certain time is disabled after an import, and after an export and an apply', async () => {
+test('an identity that is disabled until a certain time stays disabled when it is imported, and when it is exported, deleted and applied again', async () => {
   await imported(identity('until', { disabled: true, disabledUntil: end }))
   expect(await isDisabled('until')).toBe(true)
   const file = person.file('network.yml', await person.out('export'))

@@ -69,7 +69,7 @@ async function isLinked(
   return network.logged('link established').length > made
 }
 
-test('a router cannot open a link as another router with its own certificate', async () => {
+test('a router with its own certificate cannot open a link under the ID of another router', async () => {
   await start()
   expect(await isLinked('router3')).toBe(false)
 })

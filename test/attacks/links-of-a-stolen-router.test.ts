@@ -53,8 +53,8 @@ async function certificateFor(publicKeySpki: Uint8Array, id: string): Promise<st
   )
 }
 
-describe('A connected router whose record has another certificate', () => {
-  test('is disconnected; its links stay open only if the certificate has the same key', async () => {
+describe('A connected router whose record gets a new certificate', () => {
+  test('is disconnected; its links stay open only if the new certificate has the key of the previous one', async () => {
     const { machine, authorities, clock } = controller
     const gate = createRouterAdmitter({ machine, authorities, isOutOfService: () => false })
     const id = await made(root, `${management}/edge-routers`, { name: 'stolen' })

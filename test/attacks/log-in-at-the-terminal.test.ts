@@ -46,7 +46,7 @@ async function isEnded(waiting: Promise<unknown>): Promise<boolean> {
   ])
 }
 
-test('the code of a log-in with another state parameter is not accepted', async () => {
+test('an authorization code that arrives with a wrong state parameter is not accepted', async () => {
   const listener = await RedirectListener.open()
   const waiting = listener.wait('the state of the log-in')
   expect(await statusOf(`${listener.uri}?state=another&code=stolen`)).toBe(400)

@@ -59,7 +59,7 @@ function expectNothingSecret(): void {
   expect([sent.includes('the password'), sent.includes('/authenticate')]).toEqual([false, false])
 }
 
-test('a log-in at an address that only another network’s server listed does not trust that other network’s CA', async () => {
+test('a log-in at another network’s address does not trust the CA of the network whose server listed this address', async () => {
   await poisoned()
   expect(Object.values(contexts())).toMatchObject([
     { controllers: [hostile.origin, other.origin], named: [hostile.origin] },
@@ -72,7 +72,7 @@ test('a log-in at an address that only another network’s server listed does no
   expectNothingSecret()
 })
 
-test('a log-in in a network’s context does not trust the network’s CA at an address that only the network’s server listed', async () => {
+test('a log-in with --context does not trust the CA of that context at an address that only a server of its network has listed', async () => {
   await poisoned('--context', 'net')
   expect((await logIn(other.origin, '--context', 'net')).code).toBe(1)
   expectNothingSecret()

@@ -48,7 +48,7 @@ test.each([
   ['ziti-edge after ziti-link', ['ziti-link', 'ziti-edge']],
   ['no protocol', null],
 ])(
-  'A stranger with a certificate of another network that offers %s gets no link',
+  'A stranger that has a certificate of another network and offers %s gets no link',
   async (_, protocols) => {
     await getsNoLink(await router.handshake({ key: await strangersKey(), protocols }))
   },

@@ -82,7 +82,7 @@ function say(pipe: Pipe, metrics: Parameters<typeof create<typeof MetricsSchema>
 }
 
 test.each([2n ** 60n, -(2n ** 60n), 0n])(
-  'a router’s metrics with the invalid time %d s are published with a time that every subscriber can parse',
+  'a router’s metrics with the invalid time %f s are published with a time that every subscriber can parse',
   async (seconds) => {
     using reports = new Reports()
     const pipe = await reports.stage.dial('er1')

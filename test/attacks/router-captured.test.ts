@@ -257,7 +257,7 @@ test('A controller key that the cluster has removed is refused, even if the rout
   expect(x.hellos).toHaveLength(hellos)
 })
 
-test('A certificate issued for the ID of another controller is refused because its key differs', async () => {
+test('A router refuses a certificate for the ID of a known controller if its key is not the key that the router has stored for this controller', async () => {
   await known()
   await connected(a, b, x)
   for (const each of [a, b]) each.tell([a, b, x], 6, false)

@@ -54,7 +54,7 @@ function bodiesFor({ properties = {} }: Schema): unknown[] {
 }
 
 test.each([client, management, fabric])(
-  'an error response of %s repeats neither a bare string, nor a string instead of an object, nor the value of a secret field',
+  'an error response of %s repeats neither a body that is only a string, nor a string in the place of an object, nor the value of a secret field',
   async (base) => {
     const caller = new CallerOf(controller)
     let asked = 0

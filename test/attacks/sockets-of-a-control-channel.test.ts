@@ -93,7 +93,7 @@ test('A control channel continues when an additional socket closes, but closes w
   expect([third.destroyed, stage.channels.connection('er1')]).toEqual([true, undefined])
 })
 
-test('An additional socket with another secret, or from another router, is refused', async () => {
+test('An additional socket is refused if it presents a wrong secret, or if it comes from a router to which the channel does not belong', async () => {
   const first = await stage.dial('er1')
   await stage.dial('er2')
   const { id, secret } = groupOf(first)

@@ -105,16 +105,16 @@ describe('A session that was opened at a controller that is later removed', () =
 
 describe('A token that was signed by a controller that is later removed', () => {
   test.each([
-    ['for a session that does not exist', { z_asid: 'nothing' }],
-    ['for another identity', { sub: 'admin-id' }],
-    ['for another client', { aud: ['openziti'], client_id: 'openziti' }],
-    ['with the administrator claim', { z_ia: true }],
-    ['with another log-in time', { auth_time: 1 }],
-    ['with a second factor', { amr: ['password', 'totp'] }],
-    ['with an unknown claim', { z_admin: true }],
-    ['without a required claim', { z_ra: undefined }],
-    ['as an access token', { z_t: 'a' }],
-  ])('is refused: %s', async (_what, changes) => {
+    ['names a session that does not exist', { z_asid: 'nothing' }],
+    ['names an identity other than its session’s', { sub: 'admin-id' }],
+    ['names a client other than its session’s', { aud: ['openziti'], client_id: 'openziti' }],
+    ['claims that its identity is an administrator', { z_ia: true }],
+    ['contains a log-in time other than its session’s', { auth_time: 1 }],
+    ['claims a second factor that its session lacks', { amr: ['password', 'totp'] }],
+    ['contains an unknown claim', { z_admin: true }],
+    ['lacks a required claim', { z_ra: undefined }],
+    ['claims to be an access token', { z_t: 'a' }],
+  ])('is refused if it %s', async (_what, changes) => {
     expect(await statusOf(await signed(changes))).toBe(400)
     expect(await statusOf(await signed({}))).toBe(200)
   })

@@ -32,14 +32,14 @@ function atOneController(hasRoomInTopic: () => boolean) {
   return { logIns, published }
 }
 
-test('the denial of a device of another controller is published once, and its code is then unknown', async () => {
+test('if a user denies a device log-in that began at another controller, the denial is published once, and the user code is then unknown', async () => {
   const { logIns, published } = atOneController(() => true)
   expect(await logIns.deny('bcdf-ghjk', 'user')).toBe(true)
   expect(published).toEqual(['BCDFGHJK'])
   expect(await logIns.deny('bcdf-ghjk', 'user')).toBe(false)
 })
 
-test('a denial that the controller cannot publish is refused, and succeeds once there is room', async () => {
+test('the denial of a device log-in is refused while the controller has no room to publish it, and succeeds afterwards', async () => {
   let hasRoom = false
   const { logIns } = atOneController(() => hasRoom)
   const denial = logIns.deny('BCDF-GHJK', 'user')
@@ -48,7 +48,7 @@ test('a denial that the controller cannot publish is refused, and succeeds once 
   expect(await logIns.deny('BCDF-GHJK', 'user')).toBe(true)
 })
 
-test('a denial is refused while waiting devices use the whole share of its source', async () => {
+test('the denial of a device log-in is refused while waiting devices use the whole share of the user’s source', async () => {
   const { logIns, published } = atOneController(() => true)
   const request = { clientId: 'native', scopes: [] }
   const from = { address: '192.0.2.2', source: 'user' }

@@ -274,7 +274,7 @@ test('the newest automatically named database snapshots are kept, and files of o
   expect(names()).toEqual([...others, ...written.slice(-unnamedMax)].sort())
 })
 
-test('database snapshots with a name from the caller are never removed, and another one is refused at the limit', async () => {
+test('database snapshots whose names the callers chose are never removed, and above their maximum number a further one is refused', async () => {
   const { files, names, takeNext } = await setUp()
   for (let n = 0; n < namedMax; n += 1) await takeNext(`named-${n}`)
   const problem = await problemOf(takeNext('one-more'))
@@ -359,7 +359,7 @@ test('a controller that stops cancels its running snapshot, waits until the canc
   expect((await problemOf(made.takeNext())).code).toBe('TIMEOUT')
 })
 
-test('closing the store during a database snapshot is reported as a Problem, not as an internal error, and the snapshot is discarded', async () => {
+test('if the store is closed during a database snapshot, the snapshot fails with the error code INDEX_NOT_REACHED and is discarded', async () => {
   const dir = temporaryFolder()
   const store = await LevelStateStore.open(dir, { chunkBytes: 1024, freeBytesMin: 0 })
   const many = Array.from({ length: 5000 }, (_, n) => ({ key: `k${n}`, value: 'x'.repeat(500) }))

@@ -123,7 +123,7 @@ test('a change of any byte of an encrypted backup can be detected without its ke
   }
 })
 
-test('encrypted backup frames below a forged header are refused with the key, although all checksums match', async () => {
+test('an encrypted backup with a forged header is refused when it is decrypted, although all checksums match', async () => {
   const other = await withManifest({ generation: 7 })
   expect((await whole(other)).manifest.generation).toBe(7)
   // Anyone can recompute checksums, but without the key cannot encrypt frames that fit another
@@ -198,7 +198,7 @@ test('malformed secrets in a backup are refused, and the error does not contain 
   expect(encodeSecrets(null)).toHaveLength(4)
 })
 
-test('a quarantined controller creates no backup, and a backup without secrets contains none', async () => {
+test('a quarantined controller creates no backup, and a backup that is requested without secrets contains no secrets', async () => {
   source.refused = 'NODE_QUARANTINED'
   await expect(source.save()).rejects.toMatchObject({ code: 'NODE_QUARANTINED' })
   source.refused = null

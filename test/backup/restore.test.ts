@@ -175,7 +175,7 @@ test('two restores of one backup create clusters with different keys, and a rest
   for (const { machine } of [first, second, third]) await machine.close()
 })
 
-test('a failed restore leaves no files behind: of a backup without secrets, of a damaged backup, and without the key', async () => {
+test('a restore leaves no files behind if it fails because the backup has no secrets, because the backup is damaged, or because the key is missing', async () => {
   const without = await source.save({ hasSecrets: false })
   const damaged = Buffer.from(sealed)
   damaged[sealed.length >> 1] = (damaged[sealed.length >> 1] ?? 0) ^ 1

@@ -122,7 +122,7 @@ describe('a channel', () => {
   })
 
   test.each([-1, 0, 7])(
-    'replies to a hello with sequence %i with that sequence as the reply sequence',
+    'names the sequence of a hello, here %i, as the reply sequence of its response',
     async (sequence) => {
       const accepting = rigged()
       accepting.pipe.say({ ...hello, sequence })
@@ -233,7 +233,7 @@ describe('heartbeats', () => {
     channel.close('over')
   })
 
-  test('close the channel if they stay unanswered for a minute after it opens, and later for half a minute', async () => {
+  test('close the channel if no response arrives within a minute after the channel opens, or within half a minute after a previous response', async () => {
     const silent = await opened()
     await pass(60_000)
     expect(silent.closed).toEqual([])
@@ -510,7 +510,7 @@ describe('a channel whose reading is paused', () => {
     channel.resumeReading()
   })
 
-  test('delivers no further data from the same read if a handler paused the channel', async () => {
+  test('keeps back the messages that it has already read if a handler pauses the channel', async () => {
     const rig: Rig = await opened({}, () => rig.channel.pauseReading())
     const { pipe, got, channel } = rig
     pipe.push(Buffer.concat(Array.from({ length: 5 }, (_, sequence) => frameOf({ sequence }))))
@@ -558,7 +558,7 @@ describe('a channel whose reading is paused', () => {
     rig.channel.close('over')
   })
 
-  test('does not count the time of the pause as silence of the peer, but the time before and after the pause', async () => {
+  test('counts the time before and after the pause as silence of the peer, but not the time of the pause', async () => {
     const { pipe, closed, channel } = await opened()
     pipe.say({ contentType: 5, headers: new Map([[6, encodeUint64(1n)]]) })
     await pass(20_000)

@@ -222,7 +222,7 @@ describe('decoded messages of a channel', () => {
     }
   })
 
-  test('return for each key the same header as a map of all headers', () => {
+  test('provide their headers exactly as a Map of all headers does', () => {
     const random = seededRandom(7)
     for (let round = 0; round < 500; round += 1) {
       const block = Buffer.concat(

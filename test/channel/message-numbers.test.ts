@@ -85,7 +85,7 @@ test('no header number has two names in the same table of numbers', () => {
   }
 })
 
-test('headers of the control channel share only those numbers for which OpenZiti also has two meanings', () => {
+test('two headers of the control channel have the same number only if OpenZiti uses this number for both', () => {
   const tables = {
     controlHeaderKey,
     circuitRequestHeaderKey,

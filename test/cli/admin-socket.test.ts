@@ -267,7 +267,7 @@ test('the audit records the controller’s user or root as the caller at the adm
   expect(controller.errors).toEqual([])
 })
 
-test('the admin socket answers a program of an earlier release in the format of that release, with the version that runs', async () => {
+test('the admin socket answers a program of an earlier release in the format of that release, and names the version of the controller', async () => {
   const answer = await exchange('{"verb":"status","params":{},"caller":{"uid":0,"name":"root"}}\n')
   expect(JSON.parse(answer)).toEqual({
     ok: false,

@@ -53,7 +53,7 @@ const silent = ['https://ctrl3:1280: it refused the connection']
 const [one, two] = [member('ctrl1'), member('ctrl2')]
 
 describe('the health of a cluster', () => {
-  test('names a member that answers and has not received the state', () => {
+  test('names a member that answers but has not received the state', () => {
     const learner = { ...member('ctrl3', 'learner'), applied: 0, address: 'ctrl2:1480' }
     const seen = { ...status, members: [member('ctrl1', 'leader'), member('ctrl2'), learner] }
     const { state, reasons } = evaluateClusterHealth({

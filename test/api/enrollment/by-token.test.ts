@@ -110,7 +110,7 @@ describe('an enrollment by an external JWT', () => {
   })
 
   test.each(['/enroll/token', '/enroll?method=token'])(
-    'issues a certificate for the key in the certificate request: %s',
+    'at %s issues a certificate for the key in the certificate request',
     async (path) => {
       const who = somebody()
       const body = { clientCsr: await newRequest() }

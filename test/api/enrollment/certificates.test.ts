@@ -64,7 +64,7 @@ const requestId = (): Record<string, string> => ({
 const isRefused = refusal(401, 'INVALID_AUTH')
 
 describe('a log-in by certificate', () => {
-  test('accepts no body, and a body with client details, which the controller stores; repeated details write no new revision of the identity', async () => {
+  test('needs no body, and stores client details from a body; repeated details write no new revision of the identity', async () => {
     expect(
       (await listener.call({ path: `${client}/authenticate?method=cert`, by: device })).status,
     ).toBe(200)
@@ -91,7 +91,7 @@ describe('a log-in by certificate', () => {
     expect(controller.cluster.readRounds).toBe(readRounds)
   })
 
-  test('is refused without a certificate, and with a certificate of the network that is not the authenticator of the identity that it names', async () => {
+  test('is refused without a certificate, and with a certificate that the network issued for an identity but that is no authenticator of this identity', async () => {
     expect(await logIn(null)).toMatchObject(isRefused)
     const now = controller.clock.nowMs()
     const { issuing } = controller.authorities
@@ -101,7 +101,7 @@ describe('a log-in by certificate', () => {
     expect(await logIn(stray)).toMatchObject(isRefused)
   })
 
-  test('accepts a certificate that chains to a root through the presented intermediates, and reports an improper chain without them', async () => {
+  test('accepts a certificate with or without the intermediates of its chain; without them, the response reports an improper chain', async () => {
     expect(dataOf(await logIn(device))).not.toHaveProperty('improperClientCertChain')
     const [leaf] = parseCertificates(device.certificatePem)
     const bare = { ...device, certificatePem: leaf.pem }
@@ -227,7 +227,7 @@ describe('an extended certificate', () => {
     ['client', client],
     ['management', management],
   ])(
-    'can be verified only by its holder, at /authenticators/{id}/extend-verify of the %s API too',
+    'can be verified at /authenticators/{id}/extend-verify of the %s API, only by its holder',
     async (_api, base) => {
       const path = `${base}/authenticators/${authenticatorId}/extend-verify`
       const entered = { path: `${base}/authenticate?method=cert`, by: device, body: {} }
@@ -277,7 +277,7 @@ describe('session certificates', () => {
     expect((await get(`${path}/${id}`)).status).toBe(404)
   })
 
-  test('are all listed in their session, including the one that is returned for a repeated request', async () => {
+  test('are listed in their session, including the certificate that a repeated request ID returns', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
     const headers = requestId()

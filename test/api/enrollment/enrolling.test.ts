@@ -124,7 +124,7 @@ describe('an ott enrollment', () => {
     expect(data).toHaveLength(1)
   })
 
-  test('accepts a certificate request as PEM with either content type or as JSON, also at the separate path', async () => {
+  test('accepts a certificate request as PEM with two content types or as JSON, also at the path /enroll/ott', async () => {
     for (const [path, headers, asJson] of [
       [`${ENROLL}?method=ott&`, PEM, false],
       ['/enroll?', { 'content-type': 'text/plain; charset=utf-8' }, false],
@@ -143,7 +143,7 @@ describe('an ott enrollment', () => {
     dataOf(await listener.call({ path: `${ENROLL}/ott`, body }))
   })
 
-  test('refuses a missing or invalid certificate request, another method and an unknown token, and its own token stays valid', async () => {
+  test('refuses a missing or invalid certificate request, a method other than ott, and a missing or unknown token; afterwards its token is still valid', async () => {
     const { token } = await newToken({ ott: true })
     const csr = await csrOf(newKey())
     for (const [query, body, status, code] of [
@@ -200,7 +200,7 @@ describe('an updb enrollment', () => {
     ).toBe(200)
   })
 
-  test('is also available at a separate path', async () => {
+  test('is also available at the path /enroll/updb', async () => {
     const { token } = await newToken({ updb: 'field-unit-2' })
     const path = `${ENROLL}/updb?token=${token}`
     const body = { password: 'a long enough one' }
@@ -252,7 +252,7 @@ describe('an enrollment through a CA', () => {
     })
   })
 
-  test('accepts a request without a body and content type, at the common and at the separate path', async () => {
+  test('accepts a request without a body and content type, at /enroll?method=ca and at /enroll/ca', async () => {
     const { key } = await verifiedCa('mill')
     const now = controller.clock.nowMs()
     const by = await clientKey(key, 'a', now)

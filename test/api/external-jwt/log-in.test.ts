@@ -38,7 +38,7 @@ const descriptions = {
 
 describe('a log-in by an external JWT', () => {
   test.each([client, management])(
-    'opens a session for the identity that the token names: %s',
+    'at %s opens a session for the identity that the token names',
     async (base) => {
       const reply = await logIn(await provider.token('alice-id'), base)
       expect(sessionOf(reply)).toMatchObject({

@@ -71,7 +71,7 @@ describe('discovery of an identity provider', () => {
     ['is no JSON', 'issuer:', 'not JSON'],
     ['is nested too deep', `${'['.repeat(40)}${']'.repeat(40)}`, 'nested too deep'],
   ])(
-    'is refused with a fault of the field issuer if the discovery document %s',
+    'is refused with an error that names the field issuer if the discovery document %s',
     async (_what, served, reason) => {
       serve(served)
       const { status, body } = await discover(issuer)
@@ -161,15 +161,15 @@ describe('the test of a token', () => {
   })
 
   const faults: readonly (readonly [string, TokenWish, string, string])[] = [
-    ['audience', { claims: { aud: 'other' } }, 'audience TOKEN_AUDIENCE', 'aud'],
-    ['end', { claims: { exp: 1 } }, 'time TOKEN_EXPIRED', 'exp'],
-    ['missing end', { claims: { exp: undefined } }, 'time TOKEN_CLAIM_INVALID', 'exp'],
-    ['begin', { claims: { nbf: 4e9 } }, 'time TOKEN_NOT_YET_VALID', 'nbf'],
-    ['subject', { claims: { sub: 7 } }, 'claim TOKEN_CLAIM_MISSING', '/sub'],
-    ['unknown subject', { claims: { sub: 'nobody' } }, 'identity IDENTITY_UNKNOWN', '/sub'],
+    ['a wrong audience', { claims: { aud: 'other' } }, 'audience TOKEN_AUDIENCE', 'aud'],
+    ['an expiry in the past', { claims: { exp: 1 } }, 'time TOKEN_EXPIRED', 'exp'],
+    ['no expiry', { claims: { exp: undefined } }, 'time TOKEN_CLAIM_INVALID', 'exp'],
+    ['a start in the future', { claims: { nbf: 4e9 } }, 'time TOKEN_NOT_YET_VALID', 'nbf'],
+    ['a number as subject', { claims: { sub: 7 } }, 'claim TOKEN_CLAIM_MISSING', '/sub'],
+    ['an unknown subject', { claims: { sub: 'nobody' } }, 'identity IDENTITY_UNKNOWN', '/sub'],
   ]
   test.each(faults)(
-    'names the claim that makes the token invalid: %s',
+    'names the claim that makes a token with %s invalid',
     async (_what, wish, expected, claim) => {
       const report = await testOf(await provider.token('alice-id', wish))
       expect(failed(report)).toEqual([expected])
@@ -178,7 +178,7 @@ describe('the test of a token', () => {
     },
   )
 
-  test('lists the checks that an earlier failure made impossible, with the found and the expected values', async () => {
+  test('lists the checks that an earlier failure made impossible; the audience check shows the found and the expected value', async () => {
     const other = ecKey('other')
     const wish = { key: other, claims: { aud: 'elsewhere' } }
     const report = await testOf(await provider.token('alice-id', wish))

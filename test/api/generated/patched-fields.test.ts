@@ -446,7 +446,7 @@ describe.each(examples.map((example) => [example.entity, example] as const))(
     const entity = findEntity(name)
     const api = apiOf(entity) ?? 'management'
 
-    test('changes the named member and no other', async () => {
+    test('changes the field that its body contains, and no other field', async () => {
       const first = await body(0)
       const recordId = await create(api, entity.collection, first)
       const url = `${bases[api]}/${entity.collection}/${recordId}`

@@ -13,7 +13,7 @@ import { password, twoControllers } from './support.ts'
 
 const { root, first, second, newClient, newPerson } = await twoControllers()
 
-describe('the PKCE code challenge of a log-in', () => {
+describe('PKCE in a log-in', () => {
   test.each([
     ['no challenge', { code_challenge: '', code_challenge_method: '' }],
     ['no method', { code_challenge_method: '' }],
@@ -21,7 +21,7 @@ describe('the PKCE code challenge of a log-in', () => {
     ['the method in lower case', { code_challenge_method: 's256' }],
     ['a challenge that is too short', { code_challenge: 'c'.repeat(42) }],
     ['a challenge that is not base64url', { code_challenge: '+'.repeat(43) }],
-  ])('is refused if it has %s', async (_what, changes) => {
+  ])('refuses an authorization request with %s', async (_what, changes) => {
     const refused = await newClient().authorize(changes)
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
     expect(refused.headers['location']).toBeUndefined()
@@ -228,7 +228,7 @@ describe('a controller as an OIDC provider', () => {
   })
 })
 
-test('a redirect URI of the controller settings is accepted only if it is completely equal to the registered one', async () => {
+test('a redirect URI in the controller settings permits only exactly this URI, and permits nothing if its scheme is javascript', async () => {
   const own = 'https://console.example/zac/callback'
   const out = 'https://console.example/out'
   const oidc = { redirectUris: [own, 'javascript:alert(1)'], postLogoutUris: [out] }

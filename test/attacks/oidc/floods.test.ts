@@ -103,7 +103,7 @@ describe('a request body of an OIDC log-in', () => {
     '/oidc/end_session',
   ]
 
-  test.each(posts)('of another media type is refused at %s', async (path) => {
+  test.each(posts)('that is neither a form nor JSON is refused at %s', async (path) => {
     const oidc = newClient()
     for (const type of ['multipart/form-data', 'text/plain', 'application/xml', 'text/html']) {
       const refused = await oidc.send('POST', path, 'id=x', { 'content-type': type })

@@ -156,9 +156,9 @@ test('using a refresh token of an active session at two controllers at the same 
 })
 
 test.each([
-  ['another client', { client_id: 'openziti' }, 'invalid_grant'],
-  ['no client', { client_id: '' }, 'invalid_client'],
-  ['an unknown client', { client_id: 'somebody' }, 'invalid_client'],
+  ['the ID of another client', { client_id: 'openziti' }, 'invalid_grant'],
+  ['no client ID', { client_id: '' }, 'invalid_client'],
+  ['an unknown client ID', { client_id: 'somebody' }, 'invalid_client'],
   ['a scope that it was not given', { scope: 'openid profile' }, 'invalid_scope'],
 ])('a refresh token is refused if the request has %s', async (_what, changes, error) => {
   const oidc = newClient()
@@ -210,8 +210,8 @@ test('an access token cannot be exchanged for a refresh token', async () => {
   expect(allowed.json['refresh_token']).toBeUndefined()
 })
 
-describe('a token of a client that has logged in by a certificate', () => {
-  test('is useless without the certificate', async () => {
+describe('a token of a client that presented a certificate at its log-in', () => {
+  test('is useless without the certificate if the client logged in by certificate', async () => {
     const [ann, mallory] = [await certificates.newHolder(), await certificates.newHolder()]
     const own = new OidcClient(certificates.door(ann.key))
     const tokens = await own.logInByCertificate()
@@ -232,7 +232,7 @@ describe('a token of a client that has logged in by a certificate', () => {
     expect(await own.statusAt(ownIdentity, tokens.access_token)).toBe(200)
   })
 
-  test('is not bound to a certificate that the client presented in a log-in by password', async () => {
+  test('is not bound to the certificate if the client logged in by password', async () => {
     const { username } = await newPerson()
     const { key } = await certificates.newHolder()
     const oidc = new OidcClient(certificates.door(key))

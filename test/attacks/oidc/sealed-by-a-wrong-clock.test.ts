@@ -38,7 +38,7 @@ test.each([
   ['encrypted by a controller whose clock is ahead', DAY_MS, 0],
   ['decrypted by a controller whose clock is behind', 0, -DAY_MS],
 ])(
-  'an encrypted value that is %s is not valid for longer than other values',
+  'a value that is %s is valid for no longer than its lifetime',
   async (_what, sealsAheadMs, opensAheadMs) => {
     const passed = { flow, proof: null }
     const text = await sealsOf(sealsAheadMs).seal('code', passed, MINUTE_MS)

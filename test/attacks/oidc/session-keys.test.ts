@@ -248,7 +248,7 @@ describe('the tokens of an OIDC client that requested a certificate during its l
     expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('are valid at a controller whose state lags once this controller has received the latest log entries', async () => {
+  test('are accepted by a controller whose state lags, because it first waits for the latest log entries', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     let isLate = false
     const { state, reads } = controller.parts

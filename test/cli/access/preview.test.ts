@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => person.close())
 
-test('access preview shows which access a list of changes gives and takes, by the names of records that exist or are new', async () => {
+test('access preview shows which access a list of changes grants and removes, with the names of existing and new records', async () => {
   const file = person.file(
     'changes.yml',
     `

@@ -21,7 +21,7 @@ describe('the response to a log-in', () => {
     [{ ...session, identity: 'anna' }],
     [{ ...session, authQueries: {} }],
     [{ ...session, authQueries: [null] }],
-  ])('is refused in one sentence if it is %j', (data) => {
+  ])('is refused with an error of one sentence if it is %j', (data) => {
     expect(() => readSessionResponse(data)).toThrow(
       /^the answer to the log-in is no session; [^\n]+$/,
     )

@@ -91,7 +91,7 @@ test('contexts can be listed without secrets, selected and removed, and a log-ou
   ])
 })
 
-test('login shows the fingerprint of an unknown CA, and sends nothing before the user trusts it', async () => {
+test('login refuses an unknown CA and shows its fingerprint, until the user passes this fingerprint; later log-ins trust the CA', async () => {
   const words = ['login', person.origin, '--user', 'admin', '--password-file', password()]
   const refused = await person.run(...words)
   expect(refused.code).toBe(1)
@@ -104,7 +104,7 @@ test('login shows the fingerprint of an unknown CA, and sends nothing before the
   expect([again.code, again.stderr]).toEqual([0, ''])
 })
 
-test('login refuses another fingerprint or another CA', async () => {
+test('login refuses a fingerprint or a CA file that does not match the CA of the controller', async () => {
   const words = ['login', person.origin, '--user', 'admin', '--password-file', password()]
   const other = await person.run(...words, '--fingerprint', 'ab'.repeat(32))
   expect([other.code, other.stderr]).toEqual([
@@ -135,7 +135,7 @@ test('login accepts a certificate and its key', async () => {
   expect(context('by-cert').token).not.toBeNull()
 })
 
-test('login reports a wrong password, a missing password or two methods together in one sentence', async () => {
+test('login reports a wrong password, a missing password and two log-in methods in one command, each in one sentence', async () => {
   const ca = ['--ca', person.file('ca.pem', person.caPem)]
   const wrong = person.secret('wrong', 'not the password')
   for (const [flags, sentence, code] of [

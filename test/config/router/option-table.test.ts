@@ -455,7 +455,7 @@ const table: readonly (readonly [string, Proof])[] = [
         answers('answers queries for other names according to dnsUnanswerable: %s'),
       ],
       lanIf: [
-        'attacks/addresses-a-service-takes.namespaced.ts > Another host > can use a service and gets a response from the name server if the option lanIf names its network',
+        'attacks/addresses-a-service-takes.namespaced.ts > A host other than the tunnel’s > can use a service and gets a response from the name server if the option lanIf names its network',
       ],
       svcPollRate: 'deprecated in the family: services are pushed',
       udpCheckInterval: 'each flow has a timer of its own, so none looks for those that are over',
