@@ -245,7 +245,7 @@ const table: readonly Transition[] = [
     effects: 'the previous client certificate becomes invalid',
     proofs: [
       'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid when they use the new one',
-      'fsm/enrolling.test.ts > a router that enrolls > extends its certificate with the current certificate, and the same log entry invalidates the previous certificate',
+      'fsm/enrolling.test.ts > a router that enrolls > can extend its certificate only with the current certificate, which becomes invalid in the log entry of the extension',
       'process/people/enrollment.ts > The certificates of a router > that enrolled with erott are extended on another controller, replace the previous ones everywhere, and need a new token to re-enroll',
       'process/router-program.test.ts > a router renews its certificates, and controllers accept the new ones',
     ],
