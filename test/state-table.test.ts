@@ -152,7 +152,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/mfa.test.ts > an administrator who manages MFA of other identities > can remove MFA from an identity, verified or not; the identity’s sessions then require no code',
-      'process/people/mfa.ts > An MFA enrollment > that an administrator removes completes waiting sessions on every controller',
+      'process/people/mfa.ts > An MFA enrollment > that an administrator removes on one controller makes partially authenticated sessions fully authenticated on every controller',
     ],
   },
   {
@@ -218,7 +218,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollment/certificates.test.ts > an extended certificate > replaces the current certificate only after its holder has presented the new one',
       'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension until the new certificate is verified',
-      'process/people/enrollment.ts > The client certificate of an identity > that enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
+      'process/people/enrollment.ts > The client certificate of an identity > that enrolled on one controller can log in on another and be extended on a third; it is valid until the new certificate is verified',
     ],
   },
   {
@@ -232,7 +232,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollment/certificates.test.ts > an extended certificate > replaces the current certificate only after its holder has presented the new one',
       'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension until the new certificate is verified',
-      'process/people/enrollment.ts > The client certificate of an identity > that enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
+      'process/people/enrollment.ts > The client certificate of an identity > that enrolled on one controller can log in on another and be extended on a third; it is valid until the new certificate is verified',
     ],
   },
   {
@@ -245,8 +245,8 @@ const table: readonly Transition[] = [
     effects: 'the previous client certificate becomes invalid',
     proofs: [
       'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid when they use the new one',
-      'fsm/enrolling.test.ts > a router that enrolls > extends its certificate with the current certificate, and the same log entry invalidates the previous certificate',
-      'process/people/enrollment.ts > The certificates of a router > that enrolled with erott are extended on another controller, replace the previous ones everywhere, and need a new token to re-enroll',
+      'fsm/enrolling.test.ts > a router that enrolls > can extend its certificate only with the current certificate, which becomes invalid in the log entry of the extension',
+      'process/people/enrollment.ts > The certificates of a router > that were enrolled on one controller can be extended on another; the new ones replace them everywhere, and a re-enrollment requires a new token',
       'process/router-program.test.ts > a router renews its certificates, and controllers accept the new ones',
     ],
   },
@@ -261,7 +261,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollments.test.ts > The creation of an enrollment > returns a token and a JWT signed by this controller, and the record of the identity shows the enrollment',
       'api/enrollments.test.ts > The creation of an enrollment > is refused with 409 if the identity already has an open enrollment of the same type',
-      'process/people/enrollment.ts > An open enrollment > that is refreshed on another controller is refused everywhere with its earlier token, and accepted with the new one',
+      'process/people/enrollment.ts > An open enrollment > that was created on one controller and refreshed on another is refused everywhere with its earlier token, and accepted with the new one',
     ],
   },
   {
@@ -275,7 +275,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollments.test.ts > The refresh of an open or expired enrollment > creates a new JWT and invalidates the previous one',
       'api/enrollments.test.ts > The refresh of an open or expired enrollment > is possible for an expired enrollment, which stays listed until the refresh',
-      'process/people/enrollment.ts > An open enrollment > that is refreshed on another controller is refused everywhere with its earlier token, and accepted with the new one',
+      'process/people/enrollment.ts > An open enrollment > that was created on one controller and refreshed on another is refused everywhere with its earlier token, and accepted with the new one',
     ],
   },
   {
@@ -288,7 +288,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/enrollments.test.ts > The deletion of an open enrollment > removes the enrollment, also from the record of the identity',
-      'process/people/enrollment.ts > An open enrollment > that is deleted on another controller is refused everywhere',
+      'process/people/enrollment.ts > An open enrollment > that was created on one controller and deleted on another is refused everywhere',
     ],
   },
   {
@@ -319,7 +319,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/routers.test.ts > The re-enrollment of an edge router > requires a new enrollment with a new token, invalidates every earlier token, and keeps the role attributes and the cost',
       'fsm/routers.test.ts > The re-enrollment of an enrolled edge router > removes the certificate, keeps other properties and related records, and replaces an open enrollment token',
-      'process/people/enrollment.ts > The certificates of a router > that enrolled with erott are extended on another controller, replace the previous ones everywhere, and need a new token to re-enroll',
+      'process/people/enrollment.ts > The certificates of a router > that were enrolled on one controller can be extended on another; the new ones replace them everywhere, and a re-enrollment requires a new token',
       'process/router-program.test.ts > a router is disconnected from all controllers when it must enroll again, and is online after it has enrolled',
     ],
   },
@@ -421,14 +421,15 @@ test.for(ends)(
     'on a line of its own',
   ])
   const file = 'state-table.test.ts'
-  const title = 'the state table contains the promised transitions, row by row'
+  const title =
+    'the state table contains exactly the transitions in test/contract/transitions.txt, in the same order'
   const proof = `${file} > ${title}`
   const wrong = [proof.slice(0, -1), `${proof}.`, `${file} > block > ${title}`]
   wrong.push(`${file} > T${title.slice(1)}`, `api/${proof}`, file, title)
   expect(withoutTest([proof, ...wrong])).toEqual(wrong)
 })
 
-test('the state table contains the promised transitions, row by row', () => {
+test('the state table contains exactly the transitions in test/contract/transitions.txt, in the same order', () => {
   expect(table.map(({ subject, state, trigger }) => ({ subject, state, trigger }))).toEqual(
     readTransitions(),
   )

@@ -60,7 +60,7 @@ describe('deduplication of commands from controllers', () => {
     expect(windows.stored('s')).toMatchObject({ floor: 5, ahead: [] })
   })
 
-  test('ignores a command if the controller has meanwhile given up its sequence number', () => {
+  test('ignores a command whose sequence number its controller has given up in a later command', () => {
     const windows = new ProposerDeduplication()
     expect(windows.take('s', 1, 9, 9, 1)).toBe(true)
     expect(windows.take('s', 1, 4, 1, 2)).toBe(false)
@@ -205,7 +205,7 @@ describe('stored deduplication records', () => {
     expect(other.size).toBe(1)
   })
 
-  test('contribute the same hash to the digest whether the value is hashed in one piece or in two', () => {
+  test('contribute the SHA-256 hash of their key and value to the digest, for values of any length', () => {
     for (const length of [65_535, 65_536, 70_000]) {
       const value = 'ä'.repeat(length)
       const whole = createHash('sha256').update(`key\0${value}`).digest()

@@ -69,7 +69,7 @@ describe('The cached JSON text of a record’s details', () => {
     expect(textOf('apiSession', 'session')).toMatchObject({ identity: { name: 'Anna' } })
   })
 
-  test('changes when a time is reached on which a detail depends', () => {
+  test('changes when a time passes that a detail depends on, such as disabledUntil', () => {
     const { state, later, textOf } = filled()
     const until = startMs + 1000
     const ann = { ...state.get('identity', 'ann'), id: 'ann' }

@@ -109,7 +109,7 @@ describe('the one-time enrollment token of an identity', () => {
     expect(enroll(log, 'e1', { token: 'fresh' })).toMatchObject({ ok: true })
   })
 
-  test('is refused after its expiry in log time and with another enrollment method, but is not used up by the refusals', () => {
+  test('is refused with the wrong enrollment method, and after its expiry in log time; a refused request does not use up the token', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1', { method: 'updb' })).toMatchObject(
@@ -136,7 +136,7 @@ describe('the one-time enrollment token of an identity', () => {
     expect(state.get('enrollment', 'e2')).toBeDefined()
   })
 
-  test('for a password takes the user name from the enrollment', () => {
+  test('for a password yields an authenticator with the user name in the enrollment, unless this user name is in use', () => {
     const { log, state } = formed()
     outstanding(log, 'e1', { method: 'updb', username: 'ann-lee' })
     const credential = { case: 'passwordHash', value: '$argon2id$x' } as const
@@ -218,7 +218,7 @@ describe('a router that enrolls', () => {
     expect(state.get('enrollment', 'e1')).toBeUndefined()
   })
 
-  test('extends its certificate with the current certificate, and the same log entry invalidates the previous certificate', () => {
+  test('can extend its certificate only with the current certificate, which becomes invalid in the log entry of the extension', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate' })
     outstanding(log, 'e1', { method: 'erott', edgeRouterId: 'r1', identityId: '' })
@@ -264,7 +264,7 @@ describe('a certificate of a verified CA', () => {
     expect(names).toEqual(['sensor', 'sensor000001', 'sensor000002'])
   })
 
-  test('creates no identity if the certificate is already a credential', () => {
+  test('creates no identity if an authenticator already has this certificate', () => {
     const { log, state } = formedState()
     newCa(log)
     byCa(log)
@@ -280,7 +280,7 @@ describe('a certificate of a verified CA', () => {
     expect(byCa(log)).toMatchObject(refusedWith('CERT_FAILED_VALIDATION'))
   })
 
-  test('is identified only by its external ID claim if the CA uses one, and enrolls only once', () => {
+  test('whose CA has an external ID claim enrolls an identity with this external ID, creates no authenticator, and enrolls only once', () => {
     const { log, state } = formedState()
     const externalIdClaim = { ...unsetExternalIdClaim, location: 'COMMON_NAME' }
     newCa(log, { externalIdClaim })
@@ -360,7 +360,7 @@ describe('the certificate of an identity', () => {
     expect(state.get('apiSession', 's1')).toBeUndefined()
   })
 
-  test('that was issued for a session is limited in number, can be removed only through that session and ends with the session', () => {
+  test('that was issued for a session can be removed only through this session, and ends with it; the number per session is limited', () => {
     const { log, state } = enrolled()
     session(log, 's1', 'print of e1')
     session(log, 's2', 'print of e1')

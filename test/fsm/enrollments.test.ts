@@ -40,11 +40,14 @@ describe('The creation of an enrollment', () => {
     ['username', { method: 'updb' }],
     ['username', { method: 'updb', username: 'ann' }],
     ['username', { method: 'updb', username: 'u'.repeat(101) }],
-  ])('is refused for its %s, the first invalid field in the body: %j', (field, changes) => {
-    const { log, state } = withIdentity()
-    expect(enroll(log, 'e1', changes)).toMatchObject(refusedWith('COULD_NOT_VALIDATE', field))
-    expect(state.table('enrollment').rows.size).toBe(0)
-  })
+  ])(
+    'is refused because of the field %s, the first that is invalid or missing, if the body is %j',
+    (field, changes) => {
+      const { log, state } = withIdentity()
+      expect(enroll(log, 'e1', changes)).toMatchObject(refusedWith('COULD_NOT_VALIDATE', field))
+      expect(state.table('enrollment').rows.size).toBe(0)
+    },
+  )
 
   test('is refused as a conflict if the identity has an enrollment with the same method, even an expired one', () => {
     const { log } = withIdentity()
@@ -86,7 +89,7 @@ describe('The creation of an enrollment', () => {
 })
 
 describe('The refresh of an open or expired enrollment', () => {
-  test('sets a new token and a later expiry, and refuses an expiry that is already over in log time', () => {
+  test('sets a new token and a later expiry, and refuses an expiry that log time has already passed', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     log.timeMs += 3_600_000

@@ -146,7 +146,7 @@ describe('one log applied by an older and a newer release', () => {
     expect(one.get('service', 'b1')).toMatchObject({ owner: 'nobody', weight: 9 })
   })
 
-  test('results in the same state if the newer release loads the older release’s snapshot, or the older one the newer one’s', async () => {
+  test('results in the same state if one release continues with the stored state of the other release', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     writeServices(log, 'a')

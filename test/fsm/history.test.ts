@@ -77,7 +77,7 @@ describe('the history of a record', () => {
     ])
   })
 
-  test('shows writes that changes of other records caused', () => {
+  test('includes a change that a write to another record caused', () => {
     const { state, log } = withHistory()
     log.create('service', 's1', service('wiki'))
     log.create('servicePolicy', 'p1', policy('staff', ['@s1']))
@@ -158,7 +158,7 @@ describe('the history of a record', () => {
 })
 
 describe('the changes of records that the audit log retains', () => {
-  test('are the same after a restart, and stay the same with further entries', async () => {
+  test('are unchanged by a restart, and further entries lead to the same state digest as without the restart', async () => {
     const store = new TestStore()
     const { state, log } = withHistory()
     const large = (at: number) => ({ note: `${at}`.padEnd(9_000, 'x') })

@@ -41,7 +41,7 @@ describe('a terminator that a router’s client hosts', () => {
     expect(hosting.host({}, 'r2')).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
   })
 
-  test('can get another cost and precedence from its router', () => {
+  test('gets a new cost or precedence if its router requests a valid one', () => {
     const hosting = new Hosting()
     hosting.host()
     expect(hosting.change({ cost: 9 }).ok).toBe(true)
@@ -82,7 +82,7 @@ describe('a terminator that a router’s client hosts', () => {
       'too many peer data keys',
       { peerData: Object.fromEntries(Array.from({ length: 33 }, (_, at) => [String(at), 'x'])) },
     ],
-  ])('is refused with %s', (_what, changes) => {
+  ])('is refused if it has %s', (_what, changes) => {
     expect(new Hosting().host(changes)).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
   })
 })

@@ -57,7 +57,7 @@ test('the type in a write of an identity is ignored below the feature level that
   expect(state.get('identity', 'before')?.['typeId']).toBe('Device')
 })
 
-test('an identity gets or loses the type Router only through its router', () => {
+test('an edge router with tunneling gives its identity the type Router; a write of an identity can neither set nor replace this type', () => {
   const { state, log } = formedState()
   raise(log)
   const refused = { ok: false, fault: { field: 'type' } }

@@ -166,7 +166,7 @@ describe('The scan for data integrity', () => {
     expect(state.get('apiSession', 'session')).toBeUndefined()
   })
 
-  test('cannot be misused to remove a valid reference, or a reference that its record requires', () => {
+  test('removes no reference to an existing record, and no reference that the referencing record requires', () => {
     const { state, log } = filled()
     const use = {
       kind: 'detach',

@@ -51,16 +51,19 @@ test('a join request that the same controller repeats gets the same response, an
 test.each([
   ['id', { ...ann, nodeId: 'ctrl5' }],
   ['key', { ...ann, key: 'another key' }],
-  ['store', { ...ann, store: 'another' }],
-])('a used join ticket is refused to a controller with another %s', (_what, other) => {
-  const cluster = withSecrets()
-  cluster.invite('ticket-a')
-  cluster.redeem('ticket-a', ann)
-  const before = cluster.admission('ctrl4')
-  expect(cluster.redeem('ticket-a', other)).toMatchObject({ ok: false, code: 'TICKET_REFUSED' })
-  expect(cluster.state.table('admission').rows.size).toBe(2)
-  expect(cluster.admission('ctrl4')).toEqual(before)
-})
+  ['store ID', { ...ann, store: 'another' }],
+])(
+  'a join ticket that one controller has used is refused to a controller with a different %s',
+  (_what, other) => {
+    const cluster = withSecrets()
+    cluster.invite('ticket-a')
+    cluster.redeem('ticket-a', ann)
+    const before = cluster.admission('ctrl4')
+    expect(cluster.redeem('ticket-a', other)).toMatchObject({ ok: false, code: 'TICKET_REFUSED' })
+    expect(cluster.state.table('admission').rows.size).toBe(2)
+    expect(cluster.admission('ctrl4')).toEqual(before)
+  },
+)
 
 test('a revoked join ticket admits no controller, and other tickets are not affected', () => {
   const cluster = withSecrets()
@@ -110,8 +113,8 @@ test.each([
   ['the id of an admitted controller', { ...ann, nodeId: 'ctrl1' }],
   ['the id of a member', { ...ann, nodeId: 'ctrl2' }],
   ['the key of another controller', { ...ann, key: 'key-ctrl1' }],
-  ['the store of another controller', { ...ann, store: 'ctrl1' }],
-])('a valid join ticket is refused with %s', (_what, joiner) => {
+  ['the store ID of another controller', { ...ann, store: 'ctrl1' }],
+])('a valid join ticket is refused if the joining controller has %s', (_what, joiner) => {
   const cluster = withSecrets()
   cluster.members([
     { id: 'ctrl1', key: 'key-ctrl1' },
@@ -145,7 +148,7 @@ test.each([
   },
 )
 
-test('a controller that joins during a rotation gets the new secrets instead of those that were wrapped for it before', () => {
+test('if a secret is rotated during a join, the join request with the earlier secrets is refused, and a request with the new secrets succeeds', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   const secrets = cluster.inForce()
@@ -158,7 +161,7 @@ test('a controller that joins during a rotation gets the new secrets instead of 
   ])
 })
 
-test('a second join ticket used with the same key and store ID renews the certificate', () => {
+test('if an admitted controller uses a second join ticket with its key and store ID, it gets a new certificate', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   cluster.invite('ticket-b')

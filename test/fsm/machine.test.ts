@@ -131,7 +131,7 @@ test('the state machine writes many changes together, with at most one batch in 
   expect(store.inFlightMost).toBe(1)
 })
 
-test('the state machine reports a backlog while a slow store has much to write, and until the store has caught up', async () => {
+test('the state machine reports a backlog once a slow store has many writes to complete, until the store has caught up', async () => {
   const { machine, log, store } = await open(new TestStore(), 1000, 20_000)
   let release: () => void = () => undefined
   store.gate = new Promise((resolve) => {

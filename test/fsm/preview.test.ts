@@ -49,7 +49,7 @@ function departments(identities: number, services: number) {
   return { state, log, reader: new StateReader(state, clock) }
 }
 
-test('the preview finds the same changed pairs as a slow comparison if many policies select a record', () => {
+test('if many policies select a record, the preview finds the changed pairs of identity and service that a comparison of all pairs finds', () => {
   const { state, log, reader } = departments(270, 260)
   const fields = policy('p1', ['#d1', '#e1', '@i5'], ['#d2', '#d3', '#d4', '#d5', '#d6'])
   const before = slowDials(state)

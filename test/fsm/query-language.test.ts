@@ -342,7 +342,7 @@ describe('a list query with a filter', () => {
     ['service', { filter: 'service.name = "x"' }, 'INVALID_FILTER', 'unknown symbol service.name'],
     ['service', { filter: '\u00a0' }, 'INVALID_FILTER', 'Unexpected symbol'],
     ['service', { sort: '\u00a0' }, 'INVALID_SORT_IDENTIFIER', ''],
-  ])('for the kind %s is refused with the filter %j', (entity, query, code, detail) => {
+  ])('for the kind %s is refused with the parameters %j', (entity, query, code, detail) => {
     const problem = problemOf(() => list(findEntity(entity).name, query))
     expect(problem.code).toBe(code)
     expect(problem.detail).toContain(detail)
@@ -416,7 +416,7 @@ describe('a filter symbol for a field of a referenced record', () => {
     ['place.name > "b" or place = "a"', ['d1', 'd2', 'd5']],
     ['place.name icontains "T" and not place.isSystem', ['d2']],
     ['place.isSystem = false', ['d1', 'd2', 'd3', 'd4', 'd5']],
-  ])('selects desks where %s', (filter, expected) => {
+  ])('selects records of the test kind desk where %s', (filter, expected) => {
     expect(list({ filter })).toEqual(expected)
   })
 
@@ -430,7 +430,7 @@ describe('a filter symbol for a field of a referenced record', () => {
     expect(problemOf(() => list({ filter })).code).toBe(code)
   })
 
-  test('must lead to a record of the kind that has the symbol, or the definition of the symbol is refused', () => {
+  test('cannot be defined if its reference field leads to a kind other than the one in its definition', () => {
     const symbols = [
       { name: 'place.name', through: { field: 'placeId', of: 'config', symbol: 'name' } },
     ] as const

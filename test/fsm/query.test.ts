@@ -327,7 +327,7 @@ describe('a filter', () => {
     ['anyOf(roleAttributes) = null', 'not supported'],
     ['isEmpty(from roleAttributes where true)', 'leads to no records'],
     ['true sort by nope', 'unknown symbol nope'],
-  ])('such as %s is refused with the reason %s', (filter, reason) => {
+  ])('is refused if its text is %j (reason: %s)', (filter, reason) => {
     const problem = problemOf(() => list('service', { filter }))
     expect(problem.code).toBe('INVALID_FILTER')
     expect(problem.detail).toContain(reason)

@@ -116,7 +116,7 @@ test('the access that the indexes yield equals the access computed by applying e
   }
 })
 
-test('lists of related records exist in both directions, from identities and from services, and can be filtered by policy type', () => {
+test('identities, services and service policies list their related records of the other two kinds; lists of services and identities can be limited to a policy type', () => {
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
   log.create('service', 's1', service('one', ['x']))

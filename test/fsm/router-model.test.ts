@@ -30,7 +30,7 @@ function whole(state: ClusterState): FollowedModel {
 }
 
 describe('the router data model', () => {
-  test('equals a newly built full model on random networks after an update for each log entry', () => {
+  test('that is updated after each change of a random network equals a model that is built from the complete state', () => {
     let events = 0
     for (let seed = 1; seed <= 60; seed += 1) {
       const { network, followed } = following(seed)
@@ -45,7 +45,7 @@ describe('the router data model', () => {
     expect(events).toBeGreaterThan(1500)
   })
 
-  test('equals a newly built full model on random networks after an update for several log entries at a time', () => {
+  test('that is updated after every five changes of a random network equals a model that is built from the complete state', () => {
     for (let seed = 100; seed <= 130; seed += 1) {
       const { network, followed } = following(seed)
       for (let at = 0; at < 60; at += 1) {

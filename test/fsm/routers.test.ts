@@ -90,7 +90,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     }
   })
 
-  test('is refused if an identity has its name: when it is created or renamed, and when tunneling is enabled', () => {
+  test('is refused if an identity already has its name, whether the router is created or renamed, or tunneling is enabled', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('taken'))
     const refusal = {

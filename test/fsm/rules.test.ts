@@ -45,7 +45,7 @@ describe('the last administrator who can log in', () => {
     expect(state.get('identity', 'admin')).toMatchObject({ isAdmin: true, disabledAt: null })
   })
 
-  test('can be demoted once another administrator exists, who then is the last one', () => {
+  test('can be demoted once another administrator can log in, who is then protected as the last one', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -66,7 +66,7 @@ describe('the last administrator who can log in', () => {
     expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(true)
   })
 
-  test('cannot be deleted while the only other administrator has no credentials, whether it is the default administrator or not', () => {
+  test('cannot be deleted while the only other administrator has no credentials, even if the last one is not the default administrator', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     expect(log.delete('identity', 'admin')).toMatchObject(refusedWith('ENTITY_CAN_NOT_BE_DELETED'))
@@ -110,7 +110,7 @@ describe('disabling an identity', () => {
 })
 
 describe('an authenticator', () => {
-  test('is the only one of its method for an identity, and has a unique user name', () => {
+  test('is refused if its identity already has one with the same method, if its user name is in use, or if its identity does not exist', () => {
     const { log } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('ben'))
@@ -151,7 +151,7 @@ describe('an authenticator', () => {
     expect(state.get('authenticator', 'a1')).toMatchObject({ passwordHash, username: 'anna2' })
   })
 
-  test('ends, when it is deleted, the sessions that it opened, and is deleted together with its identity', () => {
+  test('that is deleted ends the sessions that it opened; an authenticator is deleted together with its identity', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -364,20 +364,26 @@ describe('deleting a posture check that is selected by a service policy', () => 
     )
   }
 
-  test.each(['@c1', '#devices', '#all'])('is allowed at feature level 1: %s', (role) => {
-    const { log } = formedState()
-    withPolicy(log, role)
-    expect(log.delete('postureCheck', 'c1')).toEqual({ ok: true, id: 'c1' })
-  })
+  test.each(['@c1', '#devices', '#all'])(
+    'is allowed at feature level 1 (role in the policy: %s)',
+    (role) => {
+      const { log } = formedState()
+      withPolicy(log, role)
+      expect(log.delete('postureCheck', 'c1')).toEqual({ ok: true, id: 'c1' })
+    },
+  )
 
-  test.each(['@c1', '#devices', '#all'])('is refused from feature level 2 on: %s', (role) => {
-    const { log } = restorableState()
-    withPolicy(log, role)
-    const refused = refusedWith('CAN_NOT_DELETE_REFERENCED_ENTITY', 'postureCheckRoles')
-    expect(log.delete('postureCheck', 'c1')).toMatchObject(refused)
-    log.patch('servicePolicy', 'p1', { postureCheckRoles: [] })
-    expect(log.delete('postureCheck', 'c1')).toEqual({ ok: true, id: 'c1' })
-  })
+  test.each(['@c1', '#devices', '#all'])(
+    'is refused from feature level 2 on (role in the policy: %s)',
+    (role) => {
+      const { log } = restorableState()
+      withPolicy(log, role)
+      const refused = refusedWith('CAN_NOT_DELETE_REFERENCED_ENTITY', 'postureCheckRoles')
+      expect(log.delete('postureCheck', 'c1')).toMatchObject(refused)
+      log.patch('servicePolicy', 'p1', { postureCheckRoles: [] })
+      expect(log.delete('postureCheck', 'c1')).toEqual({ ok: true, id: 'c1' })
+    },
+  )
 })
 
 describe('an endless lock of an administrator’s password', () => {

@@ -158,7 +158,7 @@ test('the validity of a session that was evaluated during a reverted write is no
   expect(alice(state).isHonored).toBe(true)
 })
 
-test('the validity of a session depends in a layer (changes on top of the state) on the records of the layer, and in the state on those of the state', () => {
+test('in a layer (changes on top of the state), the validity of a session depends on the changed records; in the state, it does not', () => {
   const { state } = withAlice()
   const layer = state.layer(100)
   write(layer, 'ca', 'of-alices', { isAuthEnabled: false })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { SortedIds } from '../../src/fsm/records/sorted-ids.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
-test('the sorted set of ids contains the same ids in order as a plain set, through splits and gaps', () => {
+test('the sorted set of ids has the content of a plain set after many random additions and removals, and returns it in order', () => {
   const random = seededRandom(3)
   const ids = new SortedIds()
   const twin = new Set<string>()

@@ -48,7 +48,7 @@ describe('a terminator', () => {
   test.each([
     ['service', 'fabricService', 's2'],
     ['router', 'fabricRouter', 'r2'],
-  ])('is deleted with its %s too if it is fabric-only', (_what, kind, id) => {
+  ])('that is fabric-only is deleted when its %s is deleted', (_what, kind, id) => {
     const { log, state } = network()
     const fields = { serviceId: 's2', routerId: 'r2' }
     expect(hosted(log, 't1', fields, 'fabricTerminator').ok).toBe(true)
@@ -69,7 +69,7 @@ describe('a terminator', () => {
     expect(log.delete('terminator', 't1').ok).toBe(true)
   })
 
-  test('is shown only on the fabric API if its service is fabric-only', () => {
+  test('is shown by the fabric API, but not by the management API, if its service is fabric-only', () => {
     const { log, state } = network()
     hosted(log, 't1')
     expect(hosted(log, 't2', { serviceId: 's2' }, 'fabricTerminator').ok).toBe(true)

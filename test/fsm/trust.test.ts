@@ -92,7 +92,7 @@ describe('a nested patch', () => {
 })
 
 describe('an auth policy', () => {
-  test('is refused if it references missing signers, and prevents the deletion of its signers, even if its list contains one twice', () => {
+  test('is refused if it references a missing signer, and prevents the deletion of each signer that it references, even of one that it lists twice', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     newSigner(log, 's2')
@@ -122,7 +122,7 @@ describe('an auth policy', () => {
     expect(state.table('externalJwtSigner').rows.size).toBe(0)
   })
 
-  test('is found by its allowed signers after a restart as well', () => {
+  test('can be found by its allowed signers after a restart', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     const naming = { primary: { extJwt: { allowedSigners: ['s1'] } } }
@@ -178,7 +178,7 @@ describe('a CA', () => {
     expect(state.get('ca', 'c')).toMatchObject({ isVerified: true })
   })
 
-  test('deletes, when it is deleted, only its own certificate authenticators, and ends their sessions', () => {
+  test('that is deleted loses its certificate authenticators and their sessions; other authenticators and sessions remain', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('bob'))
@@ -197,7 +197,7 @@ describe('a CA', () => {
     expect(state.get('identity', 'i1')).toBeDefined()
   })
 
-  test('is refused without a fingerprint and a verification token, and above the maximum number of CAs', () => {
+  test('is refused without a fingerprint, without a verification token, and above the maximum number of CAs', () => {
     const { log, state } = formedState()
     for (const missing of ['fingerprint', 'verificationToken']) {
       expect(newCa(log, 'c', { [missing]: '' })).toMatchObject(
@@ -235,7 +235,7 @@ describe('a CA', () => {
 })
 
 describe('a certificate authenticator', () => {
-  test('is the only one of its identity, has all its fields and a unique fingerprint, and is refused for the identity of a router', () => {
+  test('requires a certificate and an unused fingerprint, and is refused for the identity of a router and for an identity that already has a certificate authenticator', () => {
     const { log, state } = formedState()
     expect(certificate(log, 'a', 'admin', { certPem: '' })).toMatchObject(
       refusedWith('COULD_NOT_VALIDATE', 'certPem'),

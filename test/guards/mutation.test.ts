@@ -215,7 +215,7 @@ describe('a name in the "+" lines of a mutation', () => {
   })
 })
 
-test('a mutation file in another format is refused', () => {
+test('a mutation file that does not have the documented format is refused', () => {
   for (const text of ['', '# Guard: g.\n', '+ a\n', '+ a\n- b\n', 'a\n', '@ match x\n- a\n']) {
     expect(() => parseMutation('m', path, text), text).toThrow(
       `${path}: not the form that test/guards/README.md describes`,

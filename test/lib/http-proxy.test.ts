@@ -40,7 +40,7 @@ describe('The HTTP proxy in the environment', () => {
     ['10.0.0.0/99', '10.1.2.3', false],
     ['', 'ctrl.example.net', false],
   ])(
-    'is not used for a host that NO_PROXY excludes: NO_PROXY=%s, %s: %s',
+    'is used unless NO_PROXY excludes the host (NO_PROXY=%s, host %s, excluded: %s)',
     (NO_PROXY, host, isExcluded) => {
       const found = proxyFromEnvironment({ HTTPS_PROXY, NO_PROXY }, { host, port: 1280 })
       expect(found === null).toBe(isExcluded)

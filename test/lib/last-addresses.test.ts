@@ -126,7 +126,10 @@ describe('The last known addresses of a DNS name', () => {
   test.each([
     ['text that is not JSON', '{'],
     ['JSON that is not an object', '[]'],
-    ['other values', '{"a.test": "10.0.0.2", "b.test": [1, "no address"]}'],
+    [
+      'values that are not lists of addresses',
+      '{"a.test": "10.0.0.2", "b.test": [1, "no address"]}',
+    ],
     ['too much text', ' '.repeat(lastAddressLimits.fileBytesMax + 1)],
   ])('are empty if the file contains %s', async (_what, text) => {
     writeFileSync(path, text)

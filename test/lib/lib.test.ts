@@ -5,7 +5,7 @@ import { isShortId, newShortId, seededRandom } from '../../src/lib/random.ts'
 import { formatUuid, newUuidv7, parseUuid, uuidv7TimeMs } from '../../src/lib/text/uuid.ts'
 
 describe('canonical JSON:', () => {
-  test('gives equal bytes for equal values in any key order', () => {
+  test('equal values give equal bytes in any key order', () => {
     expect(canonicalJson({ b: 1, a: [{ d: null, c: 'x' }] })).toBe(
       canonicalJson({ a: [{ c: 'x', d: null }], b: 1 }),
     )

@@ -94,7 +94,7 @@ test('short work returns its result directly, and work of several steps returns 
   await expect(share.finish('a', counting(50, pass))).resolves.toBe(50)
 })
 
-test('short work of a caller ends before the caller’s next task starts, and long work of the caller continues in between', async () => {
+test('short work of a caller ends before the caller’s next task starts; long work ends after later tasks of the caller', async () => {
   const { share, pass } = shareOf()
   share.run('a', () => pass(30))
   const told: string[] = []
@@ -124,7 +124,7 @@ test('short work of a caller ends before the caller’s next task starts, and lo
   ])
 })
 
-test('a task that a running task of the same caller starts runs immediately, and its processor time is counted once', () => {
+test('if a running task of a caller starts another task of this caller, the new task runs immediately, and its processor time is counted once', () => {
   const { share, pass } = shareOf()
   const ran: string[] = []
   share.run('a', () => {

@@ -16,7 +16,7 @@ describe('A window of sequence numbers', () => {
     expect([window.lowest, window.next, window.size]).toEqual([1, 4, 3])
   })
 
-  test('increases its lowest number only beyond values that were removed', () => {
+  test('has the number of its first remaining value as its lowest number', () => {
     const window = new SequenceWindow<string>()
     for (const value of ['a', 'b', 'c']) window.add(value)
     expect(window.remove(2)).toBe('b')

@@ -44,7 +44,7 @@ test('a thousand generated trace ids are all different', () => {
   expect(new Set(made.map(({ spanId }) => spanId)).size).toBe(1000)
 })
 
-test('a trace context is sent to another controller only if it is sampled, and other bytes are not decoded as a trace context', () => {
+test('only a sampled trace context is sent to other controllers, and bytes of the wrong length are not decoded as a trace context', () => {
   const trace = parseTraceparent(given)
   expect(decodeTrace(encodeTrace(trace))).toEqual({ traceId, parentSpanId: trace.spanId })
   expect(encodeTrace(parseTraceparent(undefined))).toBe(NO_TRACE)

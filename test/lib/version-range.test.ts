@@ -70,7 +70,7 @@ test.each([
   ['5.15.0-091', '>5.15.0-9', true],
   [`1.0.0-${'9'.repeat(60)}`, '<1.0.0', true],
   ['999999999999999.0.0', '>1.x', true],
-])('%s lies in the version range %s: %s', (version, range, isIn) => {
+])('whether the version %s lies in the range %s: %s', (version, range, isIn) => {
   expect(isInVersionRange(version, range)).toBe(isIn)
 })
 

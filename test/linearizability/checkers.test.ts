@@ -59,7 +59,7 @@ for (const subject of subjects) {
     expect(counts.wrong).toBeGreaterThan(SMALL_SEEDS / 10)
   })
 
-  test(`${subject}: the check by log index, with some indexes omitted, accepts no history that is not linearizable`, () => {
+  test(`${subject}: even if some log indexes are missing, the check by log index accepts only linearizable histories`, () => {
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const random = seededRandom(seed)
       const right = rightHistory(subject, small, seed)
@@ -74,7 +74,7 @@ for (const subject of subjects) {
     }
   })
 
-  test(`${subject}: the check by log index accepts a history that the search accepts if the log has the order that the search found`, () => {
+  test(`${subject}: if the search finds an order that explains a history, the check by log index accepts a log in this order`, () => {
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const operations = disturbed(subject, rightHistory(subject, small, seed), seed)
       const model = modelOf(subject)

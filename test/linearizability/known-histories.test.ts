@@ -341,7 +341,7 @@ test('a response that contradicts its log index violates linearizability, even i
   expect(verdict).toMatchObject({ kind: 'violation', reason: 'index 6 holds "2"' })
 })
 
-test('an operation in the log takes effect at its log index, even if its client got another response', () => {
+test('an operation in the log takes effect at its log index, even if its client got no response', () => {
   const lines = trimmed([
     ['A write 1  ', '[            '],
     ['B read -> 0', '    [-]      '],
@@ -373,7 +373,7 @@ test('a search that exceeds its budget reports a history as undecided, not as li
   expect(print(verdict)).toContain('undecided')
 })
 
-test('a counterexample to linearizability ends at the operation where it fails, and contains only the necessary reads', () => {
+test('a counterexample to linearizability ends at the first operation that no order explains, and omits unnecessary reads', () => {
   const lines: Line[] = [
     ['A write 1', '[]'],
     ['Z write 7 !', '[]'],

@@ -127,7 +127,7 @@ describe('A bbolt file', () => {
       'a free list that is a leaf',
       (meta: Buffer) => meta.writeBigUInt64LE(meta.readBigUInt64LE(16), 32),
     ],
-  ])('is refused with %s', (_, change) => {
+  ])('is refused if it has %s', (_, change) => {
     expect(faultOf(withMeta(writeBolt(tree), change))).toMatch(/^DAMAGED: /)
   })
 

@@ -542,7 +542,7 @@ describe('The report of a migration', () => {
     )
   })
 
-  test('lists records that depend on a removed record, directly or through other records', () => {
+  test('lists records that depend on a missing record, directly or through other records', () => {
     const found = newFindings(withFields('configs', 'alt', { type: boltzText('gone') }))
     expect(found).toEqual([
       'lost configs alt configTypeId: gone does not exist, without which the record is nothing',
@@ -563,7 +563,7 @@ describe('The report of a migration', () => {
     ])
   })
 
-  test('lists a certificate whose issuer is another key of a CA with the same name', async () => {
+  test('lists a certificate that names a known CA as its issuer, but that another key signed', async () => {
     const other = await newCa('network', NOW)
     const leafPem = await clientCertificate(other, 'edge-1', NOW)
     const found = newFindings(
@@ -577,7 +577,7 @@ describe('The report of a migration', () => {
     ])
   })
 
-  test('lists a store that it does not know, unless the store is empty', () => {
+  test('lists an unknown store of the database as lost, unless the store is empty', () => {
     const stores = { ...sampleStores(pem), spells: { s1: { name: boltzText('s') } }, ghosts: {} }
     expect(newFindings(stores)).toEqual(['lost ziti/spells  : this store is unknown'])
   })

@@ -70,7 +70,7 @@ describe('A certificate request', () => {
     checkCertificateChain(chain, parseCertificates(root.certificatePem), nowMs)
   })
 
-  test('is not created for a key that is too weak or of another kind', async () => {
+  test('is not created for an RSA key that is too short, or for an EC key on an unsupported curve', async () => {
     await expect(
       createCertificateRequest({ privateKeyPem: rsaPem(1024), id: 'a' }),
     ).rejects.toThrow('2,048')
@@ -90,7 +90,7 @@ describe('A certificate request', () => {
     await expect(parseCertificateRequest(stolen)).rejects.toMatchObject({ fault: 'untrusted' })
   })
 
-  test('is refused in any other format', async () => {
+  test('is refused if its text is damaged, too long, or not exactly one PEM block with a certificate request', async () => {
     const pem = await createCertificateRequest({
       privateKeyPem: generatePrivateKeyPem(),
       id: 'ctrl4',

@@ -111,7 +111,7 @@ describe('A client’s certificate chain', () => {
     expect(parsePresentedAuthority(der)).not.toBe(kept)
   })
 
-  test('is verified without parsing a returning client’s leaf again, but its signature is checked for each issuer', () => {
+  test('is verified without parsing the leaf of a returning client again, but the signature of the leaf is checked for each issuer', () => {
     const { der } = leaf.certificate
     const kept = parsePresentedLeaf(der)
     expect(kept).toEqual(parseCertificate(der))
@@ -309,7 +309,7 @@ describe('The work for verifying a client’s certificate chain', () => {
     expect(verify([wrong, ...presented], anchors)).toMatchObject({ ok: false })
   })
 
-  test('is avoided if the chain reaches no trust anchor', () => {
+  test('is avoided if no certificate of the chain names the trust anchor as its issuer', () => {
     const client = makeClient('client', issuer)
     let looked = 0
     const anchor = new Proxy(root.certificate, {
@@ -483,13 +483,13 @@ describe('X.509 name constraints', () => {
     )
   })
 
-  test('make every certificate below them refused if they cannot be parsed', () => {
+  test('that cannot be parsed cause the refusal of every certificate below the constrained CA', () => {
     for (const base of [['ip', ip(1, 2, 3)] as const, ['dns', 'a b'] as const]) {
       expect(judge([base], [])).toMatchObject(refused('can not be read'))
     }
   })
 
-  test('are compared only a limited number of times', () => {
+  test('cause a refusal if they would require too many comparisons of names', () => {
     const dnsNames = Array.from({ length: 250 }, (_, at) => `n${at}.good.example`)
     const excluded = Array.from({ length: 250 }, (_, at) => ['dns', `x${at}.example`] as const)
     expect(judge([], excluded, alternativeNames({ dnsNames }))).toMatchObject(refused('too many'))

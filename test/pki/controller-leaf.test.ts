@@ -12,7 +12,7 @@ const foreign = Array.from(
   (_, at) => makeAuthority(`of another department ${at}`, { issuer: root }).certificate,
 )
 
-test('the path of a controller’s certificate is found through intermediates in a CA file with many others', () => {
+test('the path from a controller’s certificate to the root is found in a CA file with many unrelated intermediates', () => {
   const anchors = [...foreign, issuing.certificate, policy.certificate, root.certificate]
   expect(() => checkClientPath([leaf], anchors, testNowMs)).not.toThrow()
 })

@@ -89,7 +89,7 @@ describe('A certificate of an identity', () => {
     expect([leaf.notBeforeMs, leaf.notAfterMs]).toEqual([issued.notBeforeMs, issued.notAfterMs])
   })
 
-  test('is parsed identically by another library', () => {
+  test('has the expected subject, issuer and extensions when another X.509 library parses it', () => {
     const { leafPem } = certifyIdentity(enrollment({ extensions: [asked] }), 'id-1')
     const other = new OtherReader(leafPem)
     expect(other.subject).toBe('CN=somebody')
@@ -246,7 +246,7 @@ describe('The certificates of a router', () => {
     expect(readKeyPurposes(client.contents.extensions)).toEqual([purposeOids.clientAuth])
   })
 
-  test('have the router’s id as common name, with any content of the server request', () => {
+  test('have the router’s id as common name; a client certificate request with another name is refused, and the name in a server certificate request is ignored', () => {
     const other = enrollment({ subject: distinguishedNameFromCommonName('r2').der })
     expect(() => certifyRouterClient(other, 'r1')).toThrow('must be the id of the router')
     expect(certifyRouterServer(other, 'r1', free).subject).toBe('CN=r1')

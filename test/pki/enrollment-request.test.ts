@@ -112,10 +112,10 @@ test('a certificate request that is signed with SHA-1 is refused', () => {
 })
 
 test.each([
-  ['RSA of 512 bits', newRsaKey(512)],
-  ['RSA of 1,024 bits', newRsaKey(1024)],
-  ['an unsupported EC curve', newEcKey('secp256k1')],
-])('a certificate request with a key of %s is refused', (_type, keys) => {
+  ['an RSA key of 512 bits', newRsaKey(512)],
+  ['an RSA key of 1,024 bits', newRsaKey(1024)],
+  ['a key on an unsupported EC curve', newEcKey('secp256k1')],
+])('a certificate request with %s is refused', (_type, keys) => {
   const signing = keys.publicKey.asymmetricKeyType === 'ec' ? { keys: newEcKey() } : { keys }
   const pem = requestPem({ ...signing, spki: spkiOf(keys) })
   expect(() => readEnrollmentRequest(pem)).toThrow('RSA of 2,048 to 8,192 bits')
@@ -132,8 +132,8 @@ test('a certificate request with a compressed EC point is refused, because each 
 })
 
 test.each([
-  ['basic constraints CA', basicConstraints(true)],
-  ['key usage keyCertSign', keyUsage(0x04)],
+  ['the CA flag in its basic constraints', basicConstraints(true)],
+  ['the key usage keyCertSign', keyUsage(0x04)],
 ])('a certificate request with %s is refused', (_what, extension) => {
   const pem = requestPem({ extensions: [extension] })
   expect(() => readEnrollmentRequest(pem)).toThrow('asks for a CA certificate')

@@ -109,7 +109,7 @@ describe('The three alarm times before a certificate expires', () => {
     expect(certificateLifetime(leaf, at(0)).renewAtMs).toBe(at(8))
   })
 
-  test('result in a text that contains who must act: the controller or the issuer of the certificate', async () => {
+  test('lead to a message with the remedy: the command flotilla pki renew, or a renewal by the issuer', async () => {
     const [leaf] = await leafOf(days(0, 365))
     const life = certificateLifetime(leaf, at(360))
     expect(expirySentence(life, true)).toContain(
@@ -182,7 +182,7 @@ describe('A controller’s leaf certificate is renewed', () => {
     }
   })
 
-  test('not before its CA expires if the new leaf would not be valid for longer', async () => {
+  test('not if the leaf expires together with its CA, because a new leaf would not be valid for longer', async () => {
     const [issuer] = parseCertificates(issuing.certificatePem)
     const validity = limitValidity(issuer, at(1725), LEAF_LIFETIME_MS)
     expect(validity.notAfterMs).toBe(issuer.notAfterMs)

@@ -70,7 +70,7 @@ describe('the time step of a TOTP code', () => {
     expect(found).toEqual([null, null, now + 1])
   })
 
-  test('is found only if the code is exactly equal', () => {
+  test('is found only for a text of exactly the six digits of the code', () => {
     const code = codeAt(now)
     for (const text of ['', ` ${code}`, `${code} `, code.slice(1), `${code}0`, '١٢٣٤٥٦']) {
       expect(findTotpStep(rfcSecret, text, nowMs, 0)).toBeNull()

@@ -39,27 +39,28 @@ describe('An operating system check', () => {
     told({ os: { ...at, type, version, build: '' } })
 
   test.each([
-    ['windows', '10.0.19045', true],
-    ['Windows', '12.4.0', true],
-    ['Windows', '11.0.0', false],
-    ['Windows', '10.0', false],
-    ['WindowsServer', '10.0.0', false],
-    ['LINUX', 'whatever', true],
-    ['macOS', '14.0.0', false],
-  ])('for the device’s operating system %s %s has the result: %s', (type, version, isPassing) => {
-    expect(passesPostureCheck(windows, os(type, version))).toBe(isPassing)
+    ['passes', 'windows', '10.0.19045'],
+    ['passes', 'Windows', '12.4.0'],
+    ['fails', 'Windows', '11.0.0'],
+    ['fails', 'Windows', '10.0'],
+    ['fails', 'WindowsServer', '10.0.0'],
+    ['passes', 'LINUX', 'whatever'],
+    ['fails', 'macOS', '14.0.0'],
+  ])('%s for a device with the operating system %s %s', (result, type, version) => {
+    expect(passesPostureCheck(windows, os(type, version))).toBe(result === 'passes')
   })
 })
 
 describe('a domain check', () => {
   const domains = check({ typeId: 'DOMAIN', domains: ['Corp.Test', 'lab.test'] })
   test.each([
-    ['corp.test', true],
-    ['LAB.TEST', true],
-    ['test', false],
-    ['', false],
-  ])('for a device in %j has the result: %s', (domain, isPassing) => {
-    expect(passesPostureCheck(domains, told({ domain: { ...at, domain } }))).toBe(isPassing)
+    ['passes', 'corp.test'],
+    ['passes', 'LAB.TEST'],
+    ['fails', 'test'],
+    ['fails', ''],
+  ])('%s for a device in the domain %j', (result, domain) => {
+    const posture = told({ domain: { ...at, domain } })
+    expect(passesPostureCheck(domains, posture)).toBe(result === 'passes')
   })
 })
 
@@ -114,7 +115,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(of({}), running(last, first))).toBe(true)
   })
 
-  test('uses, without such a report, the last report about the process path, because clients report a path once for all checks', () => {
+  test('uses the last report about the process path if no report contains the ID of the check, because clients report a path once for all checks', () => {
     expect(passesPostureCheck(of({}), running(process({ checkId: 'other' })))).toBe(true)
     expect(passesPostureCheck(of({}), running(process({ checkId: 'other', path: '/AGENT' })))).toBe(
       false,

@@ -190,7 +190,7 @@ describe('a posture report from a device', () => {
     expect(board.of('alice').processes.map(({ path }) => Number(path.split('/')[1]))).toEqual(kept)
   })
 
-  test('is evaluated again in turn with the reports of other identities', () => {
+  test('takes turns with the reports of other identities when a controller evaluates reports again', () => {
     const board = new Boards(1).board(0)
     for (const id of ['a', 'b', 'c']) board.report(id, 's1', [os('1.0.0')])
     expect(board.reportedHere(2)).toEqual(['a', 'b'])
@@ -241,7 +241,7 @@ describe('recorded failures of service requests', () => {
     policyFailures: [{ policyId: 'p', note: 'x'.repeat(size) }],
   })
 
-  test('are returned newest first, with those of other controllers, and at most 100', () => {
+  test('are returned together with those of other controllers, newest first, up to 100', () => {
     const topic = new LocalTopic<Uint8Array>('ctrl1')
     const other = new LocalTopic<Uint8Array>('ctrl2')
     const board = new FailedRequestLog('ctrl1', topic)

@@ -64,7 +64,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires an alert for certificates of a router and of identities that expire soon, until they are replaced',
+    'fires an alert when the certificates of a router and of tunnels expire soon, until these certificates are replaced',
     async () => {
       const { host, user } = network.tunnels
       const router = await prometheus.fires('FlotillaRouterCertificateExpires', { router: 'gate' })
@@ -126,7 +126,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires an alert for failed dials while the server behind the host is not running',
+    'fires an alert for failed dials while the server to which the host connects is not running',
     async () => {
       network.target.close()
       const refused =
@@ -485,7 +485,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     SLOW_MS,
   )
 
-  test('has fired every shipped alert in the tests before', async () => {
+  test('has fired every shipped alert in the preceding tests', async () => {
     expect(await prometheus.fired()).toEqual([...shippedAlerts()].sort())
   })
 })

@@ -74,7 +74,7 @@ async function succeed(...words: readonly string[]): Promise<string> {
   return stdout
 }
 
-test('a cluster that was backed up while writes continued and then killed is restored as one new controller, which another joins', async () => {
+test('after a cluster is killed, a backup that was saved during writes restores it as one new controller, which another controller joins', async () => {
   const { publicPath, privatePath } = recipient()
   const file = join(fleet.dir, 'monday.backup')
   const client = await fleet.loggedIn(1)
@@ -129,7 +129,7 @@ test('a cluster that was backed up while writes continued and then killed is res
   expect((await fleet.status(5)).map(({ id }) => id)).toEqual(['ctrl4', 'ctrl5'])
 })
 
-test('a restore into a folder that is not empty or without the key fails, and leaves no partial folder', async () => {
+test('a restore fails if the folder is not empty or the key is missing, and leaves no partial folder', async () => {
   const file = join(fleet.dir, 'monday.backup')
   const privatePath = join(fleet.dir, 'backup.key')
   const again = await fleet.restore(4, file, '--key', privatePath)

@@ -233,7 +233,7 @@ describe.skipIf(missing !== null)(`docker compose up ${missing ?? ''}`, () => {
       COMMAND_EVERY_MS,
     )
 
-  test('gives the host a log-in with trusted certificates, and a service through the router', async () => {
+  test('lets the host log in with a trusted certificate, and reach a service through the router', async () => {
     await compose('up', '--detach')
     await until(
       'there is a password',
@@ -288,7 +288,7 @@ describe.skipIf(missing !== null)(`docker compose up ${missing ?? ''}`, () => {
     await untilDialed()
   })
 
-  test('uses another FLOTILLA_HOST, which controllers and router share, after a restart', async () => {
+  test('presents certificates with the new host name after a restart with a changed FLOTILLA_HOST', async () => {
     env = { ...env, FLOTILLA_HOST: 'net.example.org' }
     await compose('down')
     await compose('up', '--detach')

@@ -185,7 +185,7 @@ test('a removed controller gets no access with its old certificate, key and data
   expect((await owner.request('GET', '/edge/client/v1/current-identity')).status).toBe(200)
 })
 
-test('session tokens and the certificate of a compromised controller are refused, even from the addresses of its clients', async () => {
+test('once a compromised controller is removed, its certificate and the session tokens that it knew are refused, even from the addresses of the sessions’ clients', async () => {
   const owner = await fleet.loggedIn(1)
   const stolen = await stolenFrom(4, owner)
   await fleet.change(1, 'remove', 'ctrl4', '--compromised')

@@ -90,7 +90,7 @@ async function expectInService(k: number, name: string): Promise<void> {
   admin.close()
 }
 
-test('a router stores the keys of the controllers that are then lost', async () => {
+test('before two controllers are lost, a router stores their keys', async () => {
   const admin = await fleet.loggedIn(1)
   const made = await admin.request('POST', `${management}/edge-routers`, { body: { name: 'gate' } })
   routerId = String(dataOf(made, 201)['id'])
@@ -118,7 +118,7 @@ edge: {}
   await succeed(...save)
 })
 
-test('a running router refuses the restored controller, and its log names the command', async () => {
+test('a running router refuses the restored controller, and its log names the command flotilla router reset', async () => {
   const before = learnedKeys()
   for (const k of [1, 2]) {
     await fleet.stop(k, 'SIGKILL')
@@ -153,7 +153,7 @@ test('a reset changes nothing while the router runs', async () => {
   expect(readdirSync(folder).filter((name) => name.includes('set-aside'))).toEqual([])
 })
 
-test('a router that was only restarted still refuses the restored controller', async () => {
+test('a router that was restarted without a reset refuses the restored controller', async () => {
   await router.stop()
   router.start(config())
   await eventually('the router refuses ctrl1', () => PINNED.test(router.output))

@@ -340,7 +340,7 @@ test('a router is disconnected from all controllers when it must enroll again, a
   await expectOnline([1, 2, 3])
 })
 
-test('a router removes a controller that left the cluster from its list, and is refused by all controllers once it is deleted', async () => {
+test('when a controller leaves the cluster, a router removes it from its list; all controllers refuse a router that was deleted', async () => {
   const leader = await fleet.leader(1)
   const removed = leader === 3 ? 2 : 3
   const left = [1, 2, 3].filter((k) => k !== removed)

@@ -23,7 +23,7 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test(`a follower that was paused during ${writes} writes and a compaction catches up without a restart, and has the same digest`, async () => {
+test(`a follower that was paused during ${writes} writes and a compaction catches up without a restart, and has the digest of the other controllers`, async () => {
   const leader = await cluster.leader()
   const [sleeper] = await cluster.followers()
   if (sleeper === undefined) throw new Error('no follower')

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DurabilityTracker } from '../../src/raft/durability.ts'
 
-test('a response to an append request waits for the write on which it depends, whether this write is pending or not issued yet, and for no write once the entries are durable', () => {
+test('a response to an append request waits for the write of its entries, even if the write is not issued yet, and does not wait if the entries are durable', () => {
   const durability = new DurabilityTracker(2)
   expect(durability.tokenFor(2)).toBe(0)
   expect(durability.tokenFor(3)).toBe(1)

@@ -96,7 +96,7 @@ test('a node with a missing tail does not campaign for leadership, even if the l
   expect(cluster.core('2').fullStatus).toMatchObject({ role: 'follower', term: 2 })
 })
 
-test('a confirmation for an earlier start of the node does not limit the missing tail of the current start', () => {
+test('the log end that a leader measured limits the missing tail of a node only if the leader measured it after the current start of the node', () => {
   const cluster = led()
   const wholeTerm = { term: 2, index: Number.MAX_SAFE_INTEGER }
   const heartbeat = (boot: number): Message => ({

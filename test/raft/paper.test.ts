@@ -383,7 +383,7 @@ describe('log time in the Raft core', () => {
     expect(b).toBe(a)
   })
 
-  test('proposals that arrive before the leader knows any peer’s clock wait for a clock, and keep their order', () => {
+  test('until the leader knows the clock of a peer, proposals wait, and keep their order', () => {
     const cluster = new ScriptCluster(three)
     cluster.campaign('1')
     cluster.deliver('1', '2')

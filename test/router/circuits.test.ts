@@ -113,7 +113,7 @@ function clientAt(forwarder: RouterProgram['forwarder'], owner: ScriptedControll
   return client
 }
 
-test('10 MiB in one direction and 1 MiB in the other arrive complete over two routers, and the usage reports match', async () => {
+test('10 MiB in one direction and 1 MiB in the other arrive complete over two routers, and the usage reports of both routers contain these sizes', async () => {
   const { routers, linkId } = await linkedRouters()
   const [one, two] = routers as [RouterProgram, RouterProgram]
   const host = hostAt(two.forwarder)

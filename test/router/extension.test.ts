@@ -66,7 +66,7 @@ async function withDaysLeft(days: number): Promise<void> {
 }
 
 describe('The certificates of a router', () => {
-  test('stay in use with a warning after its files were replaced by those of another router', async () => {
+  test('stay in use after files of another router replaced the certificate files, and the router logs a warning', async () => {
     await withDaysLeft(100)
     const router = network.router(['tls:127.0.0.1:1'])
     for (const name of ['r', 'r.server']) {
@@ -105,7 +105,7 @@ describe('The certificates of a router', () => {
     ['deleted', null],
     ['damaged', 'endpoints: ['],
   ])(
-    'are extended at the APIs that the controllers list if the endpoints file was %s, which is then written again completely',
+    'are extended at the APIs that the controllers list if the endpoints file was %s, and the router writes this file again completely',
     async (_state, text) => {
       const controllers = await Promise.all(['a', 'b'].map((id) => network.controller(id)))
       for (const each of controllers) each.clientApis = [`https://${each.id}.test:8441`]

@@ -71,7 +71,7 @@ describe('The network interfaces of a host', () => {
     ])
   })
 
-  test('include addresses of an interface label', () => {
+  test('include the addresses of an interface alias such as eth0:1', () => {
     const mac = '02:00:00:00:00:05'
     const listed = { eth0: [info('10.0.0.5/24', mac)], 'eth0:1': [info('10.0.0.6/24', mac)] }
     const shown = hostInterfaces(listed, folder)

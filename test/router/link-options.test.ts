@@ -102,7 +102,7 @@ describe('The router that dials a link', () => {
     await eventually(() => reasonsOf('link lost')).toContain('a message was not sent within 200 ms')
   })
 
-  test('dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and logs that too many dials wait for any other router', async () => {
+  test('dials at most linkDialWorkerCount routers at a time and queues linkDialQueueLength more; for any further router it logs that too many dials wait', async () => {
     const forwarder = 'forwarder: {linkDialWorkerCount: 1, linkDialQueueLength: 1}'
     const policy = 'healthyDialBackoff: {minRetryInterval: 1h, maxRetryInterval: 2h}'
     await start(

@@ -118,7 +118,7 @@ describe('A web server of a router', () => {
     ).toBeLessThan(4500)
   })
 
-  test('closes a connection on which no other request arrives within idleTimeout', async () => {
+  test('closes a connection on which no further request arrives within idleTimeout', async () => {
     await serve('idleTimeout: 100ms')
     expect(
       await closedAfterMs(

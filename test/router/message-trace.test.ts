@@ -20,10 +20,10 @@ const folder = mkdtempSync(join(tmpdir(), 'flotilla-trace-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test.each([
-  ['of a service session', undefined],
-  ['that names the service', 'a service ID'],
+  ['a service session', undefined],
+  ['a service ID', 'a service ID'],
 ])(
-  'a trace contains the request for a circuit %s without the tokens of the client',
+  'a trace contains a circuit request with %s, but not the tokens of the client',
   (_, serviceId) => {
     const path = join(folder, `${serviceId ?? 'session'}.log`)
     const trace = new MessageTrace(path, new ManualClock())
@@ -46,7 +46,7 @@ test.each([
   },
 )
 
-test('a trace counts what an earlier run of the router wrote, and replaces a file beyond the limit', () => {
+test('the size of a trace includes what an earlier run of the router wrote, and a trace file above the limit is renamed', () => {
   const path = join(folder, 'earlier.log')
   writeFileSync(path, '')
   // A sparse file of this size occupies no disk space.

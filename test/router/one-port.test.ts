@@ -59,7 +59,7 @@ describe('One port for links and clients', () => {
     },
   )
 
-  test('closes the connection of a client that offers only other ALPN protocols', async () => {
+  test('closes the connection of a client that offers only ALPN protocols that the port does not serve', async () => {
     const socket = await router.handshake({ protocols: ['h2', 'ziti-ctrl'] })
     await eventually(() => socket.destroyed).toBe(true)
     expect(socket.authorized).toBe(false)

@@ -67,7 +67,7 @@ describe('A router', () => {
     ])
   })
 
-  test('responds to a controller’s validation of terminators with any binding, even an unknown one', async () => {
+  test('reports to a controller that terminators of a configured binding are valid, and that terminators of any other binding are not', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'dialers: [{binding: transport}]\n')
     await connected(a)
@@ -140,7 +140,7 @@ describe('A router', () => {
     expect([membersOnDisk().sort(), b.isConnected]).toEqual([['a', 'b'], true])
   })
 
-  test('refuses the key of a removed controller without sending a hello to it, also after a restart', async () => {
+  test('refuses the key of a removed controller without sending a hello to this controller, even after a restart', async () => {
     const [a, b, c] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -163,7 +163,7 @@ describe('A router', () => {
     expect(c.hellos).toHaveLength(hellos)
   })
 
-  test('refuses another key for the ID of a known controller, even if a certificate of the same CA contains it', async () => {
+  test('refuses a controller with the ID of a known controller and a new key, even if the CA of the network certified this key', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     const router = await network.running([a.address])
     await connected(a)
@@ -571,11 +571,26 @@ describe('A router whose configuration enables message tracing or profiling', ()
 
 describe('A router does not start', () => {
   test.each([
-    ['r.cert', null, /^identity\.cert: .*r\.cert does not exist; enroll this router first/],
-    ['r.key', null, /^identity\.key: .*cannot be read/],
-    ['r.ca', 'nothing', /^identity\.ca: no PEM certificate found/],
-    ['r.cert', 'r.server.cert', /^identity\.key: the private key does not belong/],
-  ])('if its file %s is missing (null) or has other content: %s', (name, content, told) => {
+    [
+      'its certificate file is missing',
+      'r.cert',
+      null,
+      /^identity\.cert: .*r\.cert does not exist; enroll this router first/,
+    ],
+    ['its key file is missing', 'r.key', null, /^identity\.key: .*cannot be read/],
+    [
+      'its CA file contains no certificate',
+      'r.ca',
+      'nothing',
+      /^identity\.ca: no PEM certificate found/,
+    ],
+    [
+      'its certificate and its key do not match',
+      'r.cert',
+      'r.server.cert',
+      /^identity\.key: the private key does not belong/,
+    ],
+  ])('if %s', (_fault, name, content, told) => {
     const text = content?.startsWith('r.') === true ? readFileSync(network.path(content)) : content
     writeFileSync(network.path(name), text ?? '')
     if (text === null) {

@@ -143,7 +143,7 @@ test('after a failed write the state store refuses further writes, and the next 
   await again.close()
 })
 
-test('after a failed change of the file CURRENT the state store refuses further writes, because it may not know which half is active', async () => {
+test('after a failed change of the file CURRENT the state store refuses further writes, because it may not know which of its two folders is in use', async () => {
   const source = new MemoryStateStore()
   await source.write([{ key: 'n', value: '1' }], markAt(9))
   const files = watchedFileSystem()
@@ -203,7 +203,7 @@ test('a state store that is a file instead of a folder is reported in one senten
   expect(String(error)).not.toContain('\n')
 })
 
-test('reading a snapshot of a state store that was closed fails with this reason', async () => {
+test('reading a snapshot fails with the code CLOSED after its state store was closed', async () => {
   const store = await LevelStateStore.open(temporaryFolder(), small)
   await store.write([{ key: 'a', value: '1' }], markAt(1))
   const snapshot = await store.snapshot()

@@ -244,7 +244,7 @@ test('a file of another store is refused even if another file is damaged', () =>
   expect(() => reopen(before)).toThrow(/belongs to store/)
 })
 
-test('a log that begins after the position of the state is replaced by one that continues there, and its entries become the missing tail', () => {
+test('a log that begins after the position of the state is replaced by an empty log at this position, and its entries become the missing tail', () => {
   const before = written(seededRandom(8))
   const { files, last } = before
   const state = { term: 0, index: 0 }
@@ -268,7 +268,7 @@ test('a state that a snapshot brought beyond the log causes no missing tail, bec
   }
 })
 
-test('a state that contains entries beyond the end of the log makes the rest of the term the missing tail, because the end of the log is lost', () => {
+test('if the state contains entries beyond the end of the log, the log has lost its end, and the rest of the term becomes the missing tail', () => {
   const before = written(seededRandom(9))
   const state = { term: before.last.term, index: before.last.index + 3 }
   const { restored } = reopen({ files: before.files, state })

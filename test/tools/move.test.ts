@@ -176,7 +176,7 @@ describe('Moving a file or folder with the move tool', () => {
     expect(renamed.match(/^R\d+/gm)).toHaveLength(3)
   })
 
-  test('updates the name of a moved file in prose, and keeps the name of its folder there', () => {
+  test('updates the name of a moved file in prose, and leaves the name of its folder in prose unchanged', () => {
     expect(move('src/gates/bolts/bolt.ts', 'src/gates/draw.ts').status).toBe(0)
     const page = (project['docs/rooms.md'] ?? '').replace('`bolt.ts`', '`draw.ts`')
     expect(tree()).toMatchObject({

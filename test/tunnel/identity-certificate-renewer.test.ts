@@ -266,7 +266,7 @@ test('A refused log-in is not repeated if there is no renewed certificate', asyn
   expect(api.asked).toEqual(['log-in'])
 })
 
-test('A renewed certificate that contains another key is not stored', async () => {
+test('A renewed certificate is not stored if it does not belong to the private key of the identity', async () => {
   const { certificate } = started()
   expect(() => certificate.store(root.certificatePem)).toThrow(
     'the private key does not belong to the certificate',

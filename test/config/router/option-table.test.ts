@@ -185,22 +185,22 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     idleCircuitTimeout: [
       faults(
-        'A circuit without traffic > is confirmed to its owner repeatedly, while a circuit with traffic is not',
+        'A circuit without traffic > is repeatedly reported to its owner as existing, while a circuit with traffic is not',
       ),
     ],
     idleTxInterval: [
       faults(
-        'A circuit without traffic > is confirmed to its owner repeatedly, while a circuit with traffic is not',
+        'A circuit without traffic > is repeatedly reported to its owner as existing, while a circuit with traffic is not',
       ),
     ],
     linkDialQueueLength: [
       linkOption(
-        'The router that dials a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and logs that too many dials wait for any other router',
+        'The router that dials a link > dials at most linkDialWorkerCount routers at a time and queues linkDialQueueLength more; for any further router it logs that too many dials wait',
       ),
     ],
     linkDialWorkerCount: [
       linkOption(
-        'The router that dials a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and logs that too many dials wait for any other router',
+        'The router that dials a link > dials at most linkDialWorkerCount routers at a time and queues linkDialQueueLength more; for any further router it logs that too many dials wait',
       ),
     ],
     rateLimitedQueueLength: [
@@ -578,7 +578,7 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     'options.idleTimeout': [
       opened(
-        'A web server of a router > closes a connection on which no other request arrives within idleTimeout',
+        'A web server of a router > closes a connection on which no further request arrives within idleTimeout',
       ),
     ],
     'options.writeTimeout': [

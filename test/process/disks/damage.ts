@@ -19,7 +19,7 @@ test('a damaged log is repaired from the other controllers', async () => {
   expect(campaign.writes).toBeGreaterThan(100)
 })
 
-test('a controller with a damaged state restores the state', async () => {
+test('a controller whose state on disk was damaged recovers every acknowledged write, and can lead again', async () => {
   console.log(await campaign.round('state'))
 })
 

@@ -56,7 +56,7 @@ async function newDevice(k: number): Promise<{ identityId: string; by: Certifica
 }
 
 describe('The client certificate of an identity', () => {
-  test('that enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified', async () => {
+  test('that enrolled on one controller can log in on another and be extended on a third; it is valid until the new certificate is verified', async () => {
     const { identityId, by } = await newDevice(1)
     const session = dataOf(await net.logIn(3, by))
     expect(session).toMatchObject({ identityId, isCertExtendable: true })
@@ -90,7 +90,7 @@ describe('The client certificate of an identity', () => {
 })
 
 describe('The certificates of a router', () => {
-  test('that enrolled with erott are extended on another controller, replace the previous ones everywhere, and need a new token to re-enroll', async () => {
+  test('that were enrolled on one controller can be extended on another; the new ones replace them everywhere, and a re-enrollment requires a new token', async () => {
     const { id, token } = await net.router(1)
     const keys = await newRouterKeys(id)
     const enrolled = dataOf(await net.erott(2, token, keys))
@@ -154,7 +154,7 @@ describe('A CA', () => {
 })
 
 describe('An open enrollment', () => {
-  test('that is refreshed on another controller is refused everywhere with its earlier token, and accepted with the new one', async () => {
+  test('that was created on one controller and refreshed on another is refused everywhere with its earlier token, and accepted with the new one', async () => {
     const { identityId, enrollmentId, token } = await net.outstanding(1, { ott: true })
     const twice = await net.ask(3, 'POST', '/enrollments', {
       identityId,
@@ -169,7 +169,7 @@ describe('An open enrollment', () => {
     await expectEverywhere(400, (k) => net.ott(k, token, request))
   })
 
-  test('that is deleted on another controller is refused everywhere', async () => {
+  test('that was created on one controller and deleted on another is refused everywhere', async () => {
     const { enrollmentId, token } = await net.outstanding(2, { ott: true })
     dataOf(await net.ask(3, 'DELETE', `/enrollments/${enrollmentId}`))
     const request = await newRequest()

@@ -132,7 +132,7 @@ describe('An MFA enrollment', () => {
     expect(await isMfaEnabled(1, person)).toBe(false)
   })
 
-  test('that an administrator removes completes waiting sessions on every controller', async () => {
+  test('that an administrator removes on one controller makes partially authenticated sessions fully authenticated on every controller', async () => {
     const person = await Person.withMfa(2)
     const token = await person.logIn(3)
     expect(await statuses(token)).toEqual(partial)
@@ -213,7 +213,7 @@ describe('An MFA code', () => {
     }
   })
 
-  test('can no longer be guessed after a number of attempts that counts for all controllers together', async () => {
+  test('is protected against guesses by a limit of attempts on all controllers together', async () => {
     const person = await Person.withMfa(3)
     const token = await person.logIn(2)
     const guesses = Array.from({ length: 3 * mfaLimits.attemptsMax }, (_, at) => at)

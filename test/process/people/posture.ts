@@ -44,7 +44,7 @@ async function make(path: string, body: unknown): Promise<string> {
   return (answer.body.data as { id: string }).id
 }
 
-test('a posture report to one controller admits the device on another, a failed report excludes it on all, and a report must be repeated after a crash', async () => {
+test('a posture report to one controller admits the device on all, a report that fails the check excludes it on all, and the report must be repeated if its controller crashes', async () => {
   const all = { semantic: 'AnyOf', identityRoles: ['#machines'], serviceRoles: ['#machines'] }
   const roleAttributes = ['machines']
   const person = { name: 'machine user', type: 'User', isAdmin: false, roleAttributes }
@@ -182,7 +182,7 @@ async function controlChannel({ id, tls }: EnrolledRouter, k: number): Promise<C
   return channel
 }
 
-test('a dial at another controller takes a report to one controller into account immediately, 20 times out of 20', async () => {
+test('a posture report to one controller immediately admits a dial through another controller, 20 times out of 20', async () => {
   const net = await Enrolling.on(cluster)
   const { identityId, token: enrollment } = await net.outstanding(1, { ott: true })
   const request = await newRequest()

@@ -28,7 +28,7 @@ async function expectFenced(k: number): Promise<void> {
   expect(await fleet.ended(k), 'it exits with 0 after a restart, too').toBe(1)
 }
 
-test('the third controller serves again after two of three data folders were lost, and the lost ones are fenced when they return', async () => {
+test('the remaining controller serves again after two of three controllers lost their data folders; if these two controllers return with their old folders, they are fenced', async () => {
   const clients = await Promise.all([1, 2, 3].map((k) => fleet.loggedIn(k)))
   const load = new Load(clients, 4, await Load.written(await fleet.loggedIn(1)))
   await load.more(100)

@@ -169,7 +169,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.members.leaderId).toBe(null)
   })
 
-  test('gain a listed controller if no majority omits it, but its own lists do not count before a majority lists it', () => {
+  test('gain a listed controller unless a majority omits it; the lists of this controller count once a majority lists it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     expect(stage.known).toBe('(d) a b c')
@@ -186,7 +186,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.known).toBe('a b c')
   })
 
-  test('keep a controller that was listed by only one other controller across a restart, until the others omit it', () => {
+  test('keep a controller that only one other controller listed, even after a restart, until the others omit it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     stage.restart()
@@ -221,7 +221,7 @@ describe('The controllers that a router knows', () => {
     expect(first.members.controllers).toHaveLength(controllersMax)
   })
 
-  test('do not change because of an empty list, or because of a list from a controller outside of them', () => {
+  test('do not change because of an empty list, or because of a list from a controller that is not one of them', () => {
     const stage = new Stage('a b')
     expect(stage.says('a', '')).toBe(false)
     stage.members.onMembers({
@@ -277,7 +277,7 @@ describe('The client APIs of controllers that a router knows', () => {
 })
 
 describe('When the number of controllers in a cluster decreases', () => {
-  test('from two to one, a router removes the controller that sent a list without itself before it left', () => {
+  test('from two to one, a router removes the controller that left, because each of the two controllers sent a list without it', () => {
     const stage = new Stage('a b', 'a b')
     stage.says('a', 'a b')
     stage.says('b', 'a b')
@@ -288,7 +288,7 @@ describe('When the number of controllers in a cluster decreases', () => {
     expect(stage.known).toBe('a')
   })
 
-  test('from two to one, a router waits a day after the connection closes before it removes a controller that has sent no list without itself', () => {
+  test('from two to one, if only the remaining controller sent a list without the controller that left, a router removes that controller a day after its connection closed', () => {
     const stage = new Stage('a b')
     stage.says('a', 'a b')
     stage.says('b', 'a b')
@@ -342,7 +342,7 @@ describe('When a cluster has lost its majority', () => {
     expect(stage.known).toBe('d e f')
   })
 
-  test('a router removes no controller because of the time during which the router was switched off, and none that the only connected controller lists', () => {
+  test('a router ignores the time during which it was switched off, and keeps disconnected controllers that the only connected controller lists', () => {
     const stage = new Stage('a b c')
     stage.wait(DAY_MS * 30)
     stage.restart()
@@ -460,7 +460,7 @@ describe('The keys of controllers that a router knows', () => {
     expect(stage.keyOf('a')).toBe(keyOf('a'))
   })
 
-  test('are refused once a majority lists them as removed; a router that knows only one controller ignores its list', () => {
+  test('are refused once a majority lists them as removed; a router that knows only one controller ignores the removed keys that this controller lists', () => {
     const stage = new Stage('a b c d')
     for (const id of ['a', 'b']) stage.says(id, 'a b c d', { removed: 'x' })
     expect(stage.members.removed).toEqual([])

@@ -32,7 +32,7 @@ const dial = (destination: string, idleMs = 60_000) =>
 
 describe('A dialed UDP target', () => {
   test.each(['udp', 'udp4'])(
-    'with %s receives a datagram for each piece of data, and the router returns its replies in the same way',
+    'at a %s address receives each piece of data as one datagram, and the client receives each reply as one piece of data',
     async (protocol) => {
       await dial(`${protocol}:127.0.0.1:${server.address().port}`)
       const far = new FarEnd(circuits)
@@ -70,7 +70,7 @@ describe('A dialed UDP target', () => {
     ['unixgram:/tmp/socket', dialErrorCodes.misconfiguredTerminator],
     ['tcp:127.0.0.1:53', dialErrorCodes.misconfiguredTerminator],
     ['udp:127.0.0.1:0', dialErrorCodes.misconfiguredTerminator],
-  ])('is refused as a target if it is %s', async (destination, code) => {
+  ])('is refused if its address is %s', async (destination, code) => {
     const error = await dial(destination).catch((thrown: unknown) => thrown as DialFailure)
     expect(error).toMatchObject({ code })
   })

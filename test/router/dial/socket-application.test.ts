@@ -77,7 +77,7 @@ async function closedWithRest() {
 }
 
 describe('An application of a socket', () => {
-  test('sends the rest of the data before it closes, if the socket closes while the circuit is full', async () => {
+  test('sends the remaining data of a socket that closed while the circuit was full, and only then closes its circuit endpoint', async () => {
     const { application, endpoint, first, second } = await closedWithRest()
     expect(endpoint.calls).toEqual([first])
     endpoint.isFull = false

@@ -145,7 +145,7 @@ describe('a client’s posture report', () => {
     expect(toldTo(bearers.bench.controller)).toEqual([])
   })
 
-  test('closes only the client’s channel if the report cannot be decoded', async () => {
+  test('that cannot be decoded closes the channel of its client, but no other channel', async () => {
     const [client, other] = [await bearers.bench.connect(ann), await bearers.bench.connect(ann)]
     // A domain whose name is not valid text.
     const body = Uint8Array.of(0x0a, 0x05, 0x22, 0x03, 0x0a, 0x01, 0xff)

@@ -106,7 +106,7 @@ test('The router reports its client addresses to controllers', async () => {
   })
 })
 
-test('A host and a client exchange bytes in both directions, the client still after the host has finished, until the client closes', async () => {
+test('A host and a client exchange bytes in both directions; after the host has finished, the client can send data until it closes the connection', async () => {
   const [host, client] = [await connected('host'), await connected('ann')]
   await dialed(client, 7, await hosting(host))
   const connectionId = (readInt32(host.ofType(60_787)[0]?.headers ?? new Map(), 1012) ?? 0) >>> 0

@@ -47,7 +47,7 @@ function told({ forwarder }: TestRouter): readonly object[] {
   )
 }
 
-test('each router reports once the bytes that it received and sent at circuit endpoints and over links', async () => {
+test('each router reports the bytes that it received and sent at circuit endpoints and over links, and reports them only once', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')], { tags })
   const ingress = one.attach(controller, circuit, false)

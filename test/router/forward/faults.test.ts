@@ -175,7 +175,7 @@ describe('A circuit whose endpoint at a router was closed', () => {
 describe('A circuit without traffic', () => {
   const often = 'idleTxInterval: 30, idleCircuitTimeout: 1000'
 
-  test('is confirmed to its owner repeatedly, while a circuit with traffic is not', async () => {
+  test('is repeatedly reported to its owner as existing, while a circuit with traffic is not', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -193,7 +193,7 @@ describe('A circuit without traffic', () => {
     expect(dialer.placeOf(busy).bodies).toEqual(['here'])
   })
 
-  test('is confirmed when its owner reconnects', async () => {
+  test('is reported as existing when its owner reconnects', async () => {
     nowMs = 0
     const one = router('r1', 'idleTxInterval: 86400000, idleCircuitTimeout: 1000', true)
     new TestDialer(one, controller)
@@ -204,7 +204,7 @@ describe('A circuit without traffic', () => {
     await eventually(() => controller.confirmations(one)).toEqual([{ [circuit.id]: 2000 }])
   })
 
-  test('is confirmed to the controller that sent the last route for it', async () => {
+  test('is reported as existing to the controller that sent the last route for the circuit', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)

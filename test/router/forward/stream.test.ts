@@ -95,7 +95,7 @@ describe('A circuit carries 10 MiB in one direction and 3 MiB in the other', () 
 })
 
 describe('The endpoints of a circuit', () => {
-  test('close when both have finished, and each router reports its endpoint as closed to the owner', async () => {
+  test('close when both have finished, and each router reports to the owner of the circuit that its endpoint is closed', async () => {
     const [one, two] = [router('r1'), router('r2')]
     const host = hosting(two)
     await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])

@@ -21,7 +21,7 @@ function bytesInFlight(end: LoneEnd, pieceBytes = 1000): number {
 }
 
 describe('The options of a circuit endpoint:', () => {
-  test('an option has its default value when it is missing or has another type', () => {
+  test('an option has its default value when it is missing or has the wrong type', () => {
     const { mtu, txPortalMaxSize, retxScale, circuitStartTimeout } = xgressOptions({
       txPortalMaxSize: 'large',
       retxScale: 2.5,

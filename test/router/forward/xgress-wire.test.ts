@@ -172,7 +172,7 @@ describe('The start payload of a circuit', () => {
     expect(end.application.delivered.map(textOf)).toEqual(['early'])
   })
 
-  test('gets no response if it contains no capabilities, and the last payload of the circuit then also has flag 1', () => {
+  test('gets no response if it contains no capabilities, and the endpoint that received it later sets flag 1 in its last payload', () => {
     const end = new LoneEnd(true)
     end.payload(0, { flags: 4 })
     expect(end.payloads()).toEqual([])
@@ -203,7 +203,7 @@ describe('Acknowledgments between circuit endpoints', () => {
     expect(end.application.delivered.map(textOf)).toEqual(['a'])
   })
 
-  test('without the number of buffered bytes block the sender until one with that number arrives', () => {
+  test('that lack the number of buffered bytes block the sender until an acknowledgment contains this number', () => {
     const end = startedTerminator()
     end.xgress.send(pieceOf(10))
     end.xgress.send(pieceOf(11))

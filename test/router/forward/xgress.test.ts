@@ -90,7 +90,7 @@ describe('Circuit endpoints over a path without loss', () => {
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
 
-  test('send a reader that has stopped no more than its buffer can hold, and probe it once a second', () => {
+  test('fill the buffer of a reader that has stopped, and then probe the reader at most once a second', () => {
     const bytes = 200_000
     const options = { rxBufferSize: bytes, txPortalMaxSize: bytes, txPortalStartSize: bytes }
     const weather = { ...calm, delayMsMin: 20, delayMsMax: 20 }

@@ -131,11 +131,14 @@ describe('Among services that intercept overlapping addresses,', () => {
     ['10.1.9.9', 'near'],
     ['10.1.2.9', 'one port'],
     ['10.1.2.3', 'address'],
-    ['11.1.2.3', null],
+    ['11.1.2.3', 'none'],
     ['::ffff:10.1.2.3', 'address'],
-  ])('the service with the longest prefix intercepts the address %s: %s', (address, expected) => {
-    expect(found(address)).toBe(expected)
-  })
+  ])(
+    'a connection to %s goes to the service with the longest matching prefix (here: %s)',
+    (address, expected) => {
+      expect(found(address) ?? 'none').toBe(expected)
+    },
+  )
 
   test.each([
     ['x.example', 'domain'],
@@ -143,11 +146,11 @@ describe('Among services that intercept overlapping addresses,', () => {
     ['x.corp.example', 'longer domain'],
     ['db.corp.example', 'name'],
     ['a.db.corp.example', 'longer domain'],
-    ['notexample', null],
+    ['notexample', 'none'],
   ])(
-    'the service with the longest matching name intercepts the name %s: %s',
+    'a connection to the name %s goes to the service with the longest matching name (here: %s)',
     (hostname, expected) => {
-      expect(found('100.64.0.2', hostname)).toBe(expected)
+      expect(found('100.64.0.2', hostname) ?? 'none').toBe(expected)
     },
   )
 

@@ -47,7 +47,7 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
 }
 
 describe('the router data model in a router', () => {
-  test('is the same after single changes as after receiving it completely, and permits exactly what controllers permit', async () => {
+  test('equals the complete model of the controllers after any sequence of changes, and permits exactly what the controllers permit', async () => {
     let permitted = 0
     for (let seed = 1; seed <= 20; seed += 1) {
       const network = new RandomNetwork(seed)

@@ -65,7 +65,7 @@ describe('A service that the identity of a router may host', () => {
     await eventually(() => controller.terminators.size).toBe(2)
   })
 
-  test('has its terminator requested again if a controller was busy, and after an ID conflict once the other terminator is removed', async () => {
+  test('has its terminator requested again if a controller was busy; after an ID conflict, the tunneler first removes the other terminator with this ID', async () => {
     const stage = await running([])
     const { FAILED_BUSY, FAILED_ID_CONFLICT } = CreateTerminatorResult
     stage.controller.refusals.push(FAILED_BUSY, FAILED_ID_CONFLICT)

@@ -168,7 +168,7 @@ describe('A host name that a client chooses as its target', () => {
   const named = (dst_hostname: string, allowedAddresses: readonly string[]) =>
     target({ ...ask, dst_hostname }, { ...forwarding, allowedAddresses })
 
-  test('cannot lead to this host if it only matches an allowed domain, unless addresses of this host are allowed as well', async () => {
+  test('that matches only an allowed domain cannot lead to this host unless the address of this host is also allowed', async () => {
     const resolved = (allowed: readonly string[]) =>
       resolveTarget({ ...named('a.example', ['*.example', ...allowed]), host: 'localhost' })
     await expect(resolved([])).rejects.toThrow('an address that is not allowed')
@@ -251,7 +251,7 @@ describe('A config for hosting a service', () => {
     expect(fault(config)).toContain(expected)
   })
 
-  test('with several terminators is read completely, and an error names the terminator that has it', () => {
+  test('with several terminators is read completely, and an error names the faulty terminator', () => {
     const both = {
       terminators: [
         host,

@@ -142,7 +142,7 @@ test('a UDP source that sends nothing for udpIdleTimeout loses its circuit', asy
   expect(controller.asked).toHaveLength(2)
 })
 
-test('a tunneler closes the port of a service and its connections if its identity may no longer dial the service', async () => {
+test('if its identity may no longer dial a service, a tunneler closes the port and the connections of the service', async () => {
   const target = await echoServer()
   closing.push(target.close)
   const port = await freePort()
