@@ -25,8 +25,8 @@ function table(remedies: ReadonlyMap<string, string>): string {
 
 For developers of clients. A refusal is \`{"error": {"code", "message", "requestId", "cause"}, "meta"}\`. Programs compare the code, which is
 stable; people read the message. \`cause\`, if present, names the field and the reason, or describes the reason for the failure in a sentence.
-The OpenID provider uses other forms. Its OAuth operations answer with \`{"error", "error_description"}\`, except for status 429 and from
-status 500 on. The steps of a log-in answer with the content of \`error\` alone, or with a page for a browser.
+The OpenID provider uses other forms. Its OAuth operations answer with \`{"error", "error_description"}\`, except with status 429 and with
+statuses from 500 on. The steps of a log-in answer with the content of \`error\` alone, or with a page for a browser.
 
 | retry | meaning |
 |---|---|
