@@ -6,11 +6,13 @@ type Emitter =
   | 'every'
   /** Only the controller that observed the event. */
   | 'observer'
+  /** The controller to which a router sent the report that the event contains. */
+  | 'receiver'
   /** The leader, at a fixed interval while the events have a reader. */
   | 'leader'
   /**
    * Every controller, about itself, at a fixed interval while the events have a reader. For metrics
-   * of a router, the controller that forwards them.
+   * of a router, the controller that receives them.
    */
   | 'itself'
 

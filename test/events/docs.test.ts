@@ -18,7 +18,8 @@ const emitters = {
   every: 'every controller, with the same id',
   observer: 'the controller that observed the event',
   leader: 'the leader',
-  itself: 'every controller, with its own figures',
+  receiver: 'the controller that received the report of the router',
+  itself: 'every controller, with the figures that it has counted or received',
 } as const
 
 function tableOf(fields: readonly EventField[]): string {

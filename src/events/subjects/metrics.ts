@@ -12,7 +12,7 @@ export const metricsSubject: EventSubject = {
     {
       name: 'metrics',
       emitter: 'itself',
-      when: 'for a controller: every `events.metricsIntervalMs` while anyone subscribes to these events; for a router: when the router reports its metrics, emitted only by the controller that forwards them',
+      when: 'for a controller: every `events.metricsIntervalMs` while anyone subscribes to these events; for a router: when the router has sent its metrics to this controller',
     },
   ],
   fields: [

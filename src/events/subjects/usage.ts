@@ -20,8 +20,8 @@ export const usageSubject: EventSubject = {
   typeField: 'event_type',
   types: usageKinds.map((kind) => ({
     name: `usage.${kind}`,
-    emitter: 'observer',
-    when: `${counted[kind]}; emitted only by the controller that forwards the router's report`,
+    emitter: 'receiver',
+    when: counted[kind],
   })),
   fields: [
     { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
