@@ -57,9 +57,9 @@ export const alarmTable = {
     severity: 'critical',
     text: ({ reason }) => reason,
     meaning:
-      'the state differs from that of the majority; this controller refuses requests until it is rebuilt',
+      'the state differs from that of the majority; this controller refuses requests until it has rebuilt its state',
     remedy:
-      'none if the alarm clears ([Quarantine](#quarantine)); report it with the logs of that controller',
+      'none if the alarm clears ([Quarantine](#quarantine)); otherwise report the alarm, with the logs of that controller',
   }),
   APPLY_STOPPED: row<{ readonly fault: string }>({
     severity: 'critical',
@@ -202,7 +202,7 @@ export const alarmTable = {
       `the hook ${facts.fault} for ${facts.path}; run ${facts.command} by hand; the backup itself is complete`,
     meaning: '`backup.hook` failed or took too long; the backup itself is complete',
     remedy:
-      'run the hook with the path that the alarm names, and with the [restrictions of the unit](backup-and-restore.md#schedule-backups): without them, the hook may succeed',
+      'run the hook with the path that the alarm names, and with the [restrictions of the unit](backup-and-restore.md#schedule-backups): without these restrictions, the hook may succeed although it fails in the unit',
   }),
   NO_SEEDS: row<{ readonly path: string; readonly fault: string }>({
     severity: 'warning',
