@@ -322,7 +322,9 @@ test('the commands in docs/operate change members, and recover the remaining con
   const recover = block('flotilla cluster recover\n').trim()
   expect(await type(1, `! ${recover}`)).toContain("pass --confirm 'without ctrl3' to proceed")
   expect(await type(1, `${recover} --confirm 'without ctrl3'`)).toContain('is now the only member')
-  expect(await type(1, block('flotilla pki renew --root-key'))).toContain('it renews itself')
+  expect(await type(1, block('flotilla pki renew --root-key'))).toContain(
+    'it renews the certificate itself',
+  )
   begin(1, block('flotilla controller run\n'))
   await leads(1)
   const invite = block('flotilla cluster invite --out ctrl2.ticket\n')

@@ -155,7 +155,7 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
     return
   }
   printLine(
-    `${cert}: for ${config.id}, valid until ${notAfter}; start the controller before, it renews itself`,
+    `${cert}: for ${config.id}, valid until ${notAfter}; start the controller before this time, and it renews the certificate itself`,
   )
   printLine(`remove ${rootKey} from this host again`)
 }
