@@ -44,6 +44,7 @@ async function start(dir: string, host: ConsensusOptions): Promise<void> {
   const made = new ClusterNode(
     {
       ...defaultClusterNodeOptions,
+      lowSpaceBytes: 0,
       self: {
         id: host.selfId,
         version: host.version,

@@ -31,7 +31,7 @@ export interface ClusterNodeOptions extends ProposalOptions {
   readonly drainMsMax: number
   readonly retention: RetentionOptions
   /** The controller raises an alarm when the log's file system has fewer free bytes. */
-  readonly lowSpaceBytes?: number
+  readonly lowSpaceBytes: number
   /**
    * Maximum bytes of state per second that this controller sends to members that rebuild their
    * state.

@@ -44,7 +44,7 @@ interface ClusterObserverDeps {
   readonly memory: MemberDescriptionStore | null
   readonly loopDelay: EventLoopDelayGauge | undefined
   readonly alarms: Alarms
-  readonly lowSpaceBytes: number | undefined
+  readonly lowSpaceBytes: number
   readonly guard: () => Pick<StateDivergenceHandler, 'isQuarantined' | 'keepMembers' | 'ownDigest'>
   /**
    * True if this controller has failed or is about to stop. Other controllers then list it as

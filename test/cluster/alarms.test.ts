@@ -5,7 +5,7 @@ import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { AlarmWatch, LOW_SPACE_BYTES } from '../../src/cluster/health/alarm-watch.ts'
+import { AlarmWatch } from '../../src/cluster/health/alarm-watch.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { DivergenceWatch } from '../../src/cluster/state-transfer/state-divergence-handler.ts'
 import { configurationFailureTolerance } from '../../src/cluster/health/failure-tolerance.ts'
@@ -64,11 +64,13 @@ const skewed = (id: string, clockOffsetMs: number): MemberView =>
     },
   })
 
+const LOW_SPACE_BYTES = 512 * 1024 * 1024
+
 function stage() {
   const clock = new ManualClock()
   const log = new RecordedLog()
   const alarms = new Alarms(clock, log.log)
-  return { clock, log, alarms, watch: new AlarmWatch(alarms, clock) }
+  return { clock, log, alarms, watch: new AlarmWatch(alarms, clock, LOW_SPACE_BYTES) }
 }
 
 /** The free disk space is unknown, and log time is behind all clocks. */

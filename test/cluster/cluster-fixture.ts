@@ -218,6 +218,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
   const clusterNode = new ClusterNode(
     {
       ...defaultClusterNodeOptions,
+      lowSpaceBytes: 0,
       self,
       clusterId: CLUSTER_ID,
       generation: 1,

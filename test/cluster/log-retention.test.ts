@@ -209,6 +209,7 @@ function clusterNode() {
   const made = new ClusterNode(
     {
       ...defaultClusterNodeOptions,
+      lowSpaceBytes: 0,
       self: {
         id: 'n1',
         version: '',

@@ -89,6 +89,7 @@ function clusterNodeOf(start: LogAndConsensusStart, started: StartedLogAndConsen
   const clusterNode = new ClusterNode(
     {
       ...defaultClusterNodeOptions,
+      lowSpaceBytes: 0,
       self: {
         id: 'n1',
         version: '1.0.0',

@@ -269,6 +269,7 @@ export class Controller {
     const clusterNode = new ClusterNode(
       {
         ...defaultClusterNodeOptions,
+        lowSpaceBytes: 0,
         ...plan.clusterNode,
         self,
         clusterId: CLUSTER_ID,

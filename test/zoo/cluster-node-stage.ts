@@ -47,6 +47,7 @@ export class ClusterNodeStage {
     this.clusterNode = new ClusterNode(
       {
         ...defaultClusterNodeOptions,
+        lowSpaceBytes: 0,
         self,
         clusterId: 'c',
         generation: 1,

@@ -29,11 +29,6 @@ const CLOCK_SKEW_OVER_MS = 1500
 /** Time for which a condition must be absent before its alarm is cleared. */
 const OVER_MS = 30_000
 /**
- * Free space below which the alarm LOW_SPACE is raised. An operator then has time to act before the
- * log stops the controller, at `log.lowSpaceBytes`.
- */
-export const LOW_SPACE_BYTES = 512 * 1024 * 1024
-/**
  * The alarm LOW_SPACE is cleared only when the free space is at least this multiple of the limit.
  * Otherwise, each new or deleted segment could raise or clear the alarm.
  */
@@ -51,7 +46,8 @@ export class AlarmWatch {
   readonly #lowSpaceBytes: number
   readonly #conditions = new Map<string, Condition>()
 
-  constructor(alarms: AlarmRaiser, clock: Clock, lowSpaceBytes = LOW_SPACE_BYTES) {
+  /** @param lowSpaceBytes free space of the log's file system below which LOW_SPACE is raised. */
+  constructor(alarms: AlarmRaiser, clock: Clock, lowSpaceBytes: number) {
     this.#alarms = alarms
     this.#clock = clock
     this.#lowSpaceBytes = lowSpaceBytes
