@@ -1,6 +1,6 @@
 import {
   findChunkIndex,
-  isOrderedByCodeUnits,
+  comparesByCodeUnits,
   lowerBound,
   sortTexts,
 } from '../../lib/text/text-order.ts'
@@ -79,7 +79,7 @@ export class SortedIds implements IdScope {
   }
 
   has(id: string): boolean {
-    const isPlain = isOrderedByCodeUnits(id)
+    const isPlain = comparesByCodeUnits(id)
     const chunk = this.#chunks[findChunkIndex(this.#chunks, id, isPlain)]
     return chunk !== undefined && chunk[lowerBound(chunk, id, isPlain)] === id
   }
@@ -95,7 +95,7 @@ export class SortedIds implements IdScope {
       this.#size = 1
       return true
     }
-    const isPlain = isOrderedByCodeUnits(id)
+    const isPlain = comparesByCodeUnits(id)
     const at = findChunkIndex(this.#chunks, id, isPlain)
     const chunk = this.#chunks[at] ?? []
     const position = lowerBound(chunk, id, isPlain)
@@ -119,7 +119,7 @@ export class SortedIds implements IdScope {
       this.#size = 0
       return true
     }
-    const isPlain = isOrderedByCodeUnits(id)
+    const isPlain = comparesByCodeUnits(id)
     const at = findChunkIndex(this.#chunks, id, isPlain)
     const chunk = this.#chunks[at]
     if (chunk === undefined) return false
@@ -137,7 +137,7 @@ export class SortedIds implements IdScope {
 
   /** Number of ids before `id`, which need not be in the set. */
   rank(id: string): number {
-    const isPlain = isOrderedByCodeUnits(id)
+    const isPlain = comparesByCodeUnits(id)
     const at = findChunkIndex(this.#chunks, id, isPlain)
     let before = 0
     for (let i = 0; i < at; i += 1) before += this.#chunks[i]?.length ?? 0

@@ -12,8 +12,11 @@ function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }
 
-/** Whether `<` orders this string and any other string by their UTF-8 bytes. */
-export function isOrderedByCodeUnits(text: string): boolean {
+/**
+ * Whether `<`, which compares UTF-16 code units, gives the order of the UTF-8 bytes between this
+ * string and any other string.
+ */
+export function comparesByCodeUnits(text: string): boolean {
   return !HIGH_UNIT.test(text)
 }
 
@@ -24,7 +27,7 @@ export function isOrderedByCodeUnits(text: string): boolean {
  */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0
-  if (isOrderedByCodeUnits(a) || isOrderedByCodeUnits(b)) return a < b ? -1 : 1
+  if (comparesByCodeUnits(a) || comparesByCodeUnits(b)) return a < b ? -1 : 1
   const length = Math.min(a.length, b.length)
   for (let i = 0; i < length; i += 1) {
     const left = a.charCodeAt(i)
@@ -38,12 +41,12 @@ export function compareText(a: string, b: string): number {
 export function sortTexts(texts: string[]): string[] {
   // If possible, sorts without a comparison function: `sort` then compares UTF-16 units and is
   // several times faster.
-  return texts.every(isOrderedByCodeUnits) ? texts.sort() : texts.sort(compareText)
+  return texts.every(comparesByCodeUnits) ? texts.sort() : texts.sort(compareText)
 }
 
 /**
  * First position in a sorted list at which the string is not less than `text`.
- * @param isPlain result of `isOrderedByCodeUnits(text)`.
+ * @param isPlain result of `comparesByCodeUnits(text)`.
  */
 export function lowerBound(sorted: readonly string[], text: string, isPlain: boolean): number {
   let low = 0
@@ -69,7 +72,7 @@ export function lowerBound(sorted: readonly string[], text: string, isPlain: boo
 /**
  * Index of the chunk, in a sorted list of sorted chunks, that contains the string or in which it
  * would be inserted; 0 if there is no chunk.
- * @param isPlain result of `isOrderedByCodeUnits(text)`.
+ * @param isPlain result of `comparesByCodeUnits(text)`.
  */
 export function findChunkIndex(
   chunks: readonly (readonly string[])[],
