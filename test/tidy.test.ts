@@ -266,7 +266,7 @@ test.each([
   expect(broken).toEqual([])
 })
 
-test('each subfolder of src imports only the subfolders that tidy.test.ts allows', () => {
+test('each subject imports only the subjects of its room that test/support/inner-arrows.ts allows', () => {
   const broken: string[] = []
   for (const file of program) {
     const subject = dirname(file).replace(/^src\/?/, '')
@@ -274,7 +274,7 @@ test('each subfolder of src imports only the subfolders that tidy.test.ts allows
     if (!roomsWithInnerArrows.has(room)) continue
     const allowed = innerArrows[subject]
     if (allowed === undefined) {
-      broken.push(`${file}: ${subject} has no arrows; add it to test/tidy.test.ts`)
+      broken.push(`${file}: ${subject} has no arrows; add it to test/support/inner-arrows.ts`)
       continue
     }
     for (const target of importsOf(file)) {
