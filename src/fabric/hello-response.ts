@@ -10,10 +10,11 @@ import { encodeBitMask, encodeText } from '../channel/headers.ts'
 import { controlHeaderKey, legacyHelloHeaderKey } from '../channel/messages/control.ts'
 
 /**
- * Capabilities that newer routers expect of every controller: terminators of version 2, links
- * reported by one router, circuits of version 3, the data model, and session tokens as JWTs.
- * Routers reject a controller without the last one. Capability 5, several sockets for each channel,
- * is not announced: a second socket for each router and controller would cost more than it gains. A
+ * Capabilities that newer routers expect of every controller: creation of terminators by
+ * version 2 of the request (1), links that only the dialing router reports (2), creation of
+ * circuits by version 2 of the request (3), the data model (4), and session tokens as JWTs (6).
+ * Routers reject a controller without 6. Capability 5, several sockets for each channel, is not
+ * announced: a second socket for each router and controller would cost more than it gains. A
  * router that received this capability from a controller of an earlier release may still open
  * additional sockets.
  */

@@ -198,8 +198,8 @@ export interface PostureService {
    */
   grantingChecks(wanted: GrantedRight, posture: EvaluatedPosture): readonly EvaluatedPostureCheck[]
   /**
-   * The services that soon require a new code because the session's device woke or was unlocked, as
-   * `prompts` says; in id order, and limited in number.
+   * The services that soon require a new MFA code because the session's device woke
+   * (`prompts.isWoken`) or was unlocked (`prompts.isUnlocked`): in ID order, at most 1,000.
    */
   promptedServices(
     session: RecordOf<'apiSession'>,

@@ -115,8 +115,8 @@ export class SharedCircuits {
   }
 
   /**
-   * Whether another controller has published a circuit with this ID, or published it before it
-   * failed.
+   * Whether another controller owns a circuit with this ID, or a controller that failed owned it
+   * and no controller has taken it over yet.
    */
   isKnown(id: string): boolean {
     return this.#recordOf(id) !== undefined

@@ -397,18 +397,21 @@ function pointsOf(positions: NodePositions): ReadonlyMap<string, Point> {
 /** Width of the drawing before its place on the page is known. */
 const WIDTH_MAX = 960
 const HEIGHT_MIN = 380
-/** Routers are moved apart by a factor up to this one, and few of them also together. */
+/** Maximum factor by which the distances between routers are stretched. */
 const SPREAD_MAX = 3
+/** Minimum factor for at most `FEW_ROUTERS` routers: more of them would overlap if moved closer. */
 const SPREAD_MIN = 0.5
 const FEW_ROUTERS = 12
 
-/** The points, moved apart or together to fill the drawing; its labels keep their size. */
+/**
+ * The points, moved apart or closer to each other so that they fill the drawing. The labels keep
+ * their size.
+ */
 function spread(points: ReadonlyMap<string, Point>, width: number): ReadonlyMap<string, Point> {
   const all = [...points.values()]
   const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]
   const factor = (values: readonly number[], room: number): number =>
     (room - 2 * MARGIN) / Math.max(1, Math.max(...values) - Math.min(...values))
-  // Only few routers can be moved together without overlaps.
   const least = points.size <= FEW_ROUTERS ? SPREAD_MIN : 1
   const [byX, byY] = [factor(xs, width), factor(ys, HEIGHT_MIN)].map((most) =>
     Math.max(least, Math.min(SPREAD_MAX, most)),
