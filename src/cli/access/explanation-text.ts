@@ -66,7 +66,7 @@ function rightLines(word: string, right: ExplainedPairRight, pair: ExplainedPair
     ]),
     ...(more > 0 ? [`  and ${more} more policies`] : []),
     ...right.missing.map(
-      ({ message, records }) => `  missing: ${message}${namesText(records, pair)}`,
+      ({ code, message, records }) => `  missing ${code}: ${message}${namesText(records, pair)}`,
     ),
     ...nearestLines(right, pair),
   ]

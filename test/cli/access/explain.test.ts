@@ -26,14 +26,14 @@ test('access explain prints, for a pair of identity and service, each policy wit
 dial: granted, unreachable
   policy dial-crm: #sales -> #apps @crm (AnyOf)
     posture check office (DOMAIN): unknown, no API session
-  missing: The identity has no authenticator
-  missing: No edge router that they have in common is online (0 of 1): gate
-  missing: No terminator of the service is at a router that is online (0 of 1)
+  missing NO_LOG_IN: The identity has no authenticator
+  missing NO_ROUTER_ONLINE: No edge router that they have in common is online (0 of 1): gate
+  missing NO_TERMINATOR_ONLINE: No terminator of the service is at a router that is online (0 of 1)
 bind: no
-  missing: The identity has no authenticator
-  missing: No Bind policy includes the identity (its role attributes: #sales)
-  missing: No Bind policy includes the service (its role attributes: #apps)
-  missing: No edge router that they have in common is online (0 of 1): gate
+  missing NO_LOG_IN: The identity has no authenticator
+  missing NO_POLICY_OF_IDENTITY: No Bind policy includes the identity (its role attributes: #sales)
+  missing NO_POLICY_OF_SERVICE: No Bind policy includes the service (its role attributes: #apps)
+  missing NO_ROUTER_ONLINE: No edge router that they have in common is online (0 of 1): gate
 edge routers: gate (offline)
   edge router policy sales: @laptop -> @gate (AnyOf)
   service edge router policy all: #all -> #all (AnyOf)
