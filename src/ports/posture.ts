@@ -159,9 +159,13 @@ export interface PostureService {
   ofSessionAtJudge(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
    * Records that a router that evaluates posture has admitted the client of the session to dial or
-   * host. Facts that the device reports only to that router then do not end the session.
+   * host. Facts that the device reports only to that router then do not end the session. Call
+   * `reachLatest` before: earlier reports of the device to other controllers would otherwise count
+   * as later.
    */
   notedAtJudge(session: RecordOf<'apiSession'>, routerId: string): void
+  /** Whether a call of `notedAtJudge` would change nothing. */
+  isNotedAtJudge(session: RecordOf<'apiSession'>, routerId: string): boolean
   /**
    * Counts the changes of the checks that the identity passes: by reports, by changes of its second
    * factor, and by wake-ups after which a check requires a new code. The count decreases only if a

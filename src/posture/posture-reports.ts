@@ -40,11 +40,22 @@ interface Merged {
   readonly version: bigint
 }
 
+interface Staged {
+  readonly own: PostureRecord | undefined
+  readonly facts: PostureFacts
+  /** Subjects of the added reports. */
+  readonly fresh: ReadonlySet<string>
+  /** Whether all added reports equal the ones that count. */
+  readonly isSame: boolean
+  /** Whether a report must be published, even if it is equal. */
+  readonly isDue: boolean
+}
+
 /**
  * Reports of devices, shared as soft state. Each controller publishes the reports that it received.
  * Of two reports about the same subject, the one with the higher version counts. A controller
- * chooses a version above all versions that it knows for the identity (Lamport clock); for a report
- * of a client, `PostureEnforcer` first gets the latest reports of the other controllers.
+ * chooses a version above all versions that it knows for the identity (Lamport clock); the caller
+ * first gets the latest reports of the other controllers.
  * Equal versions are ordered by controller id. So all controllers agree without comparing wall
  * clocks.
  */
@@ -141,6 +152,24 @@ export class PostureReports {
     apiSessionId: string,
     reports: readonly PostureReport[],
   ): PostureReportOutcome {
+    const { own, facts, fresh, isSame, isDue } = this.#staged(identityId, apiSessionId, reports)
+    if (isSame && !isDue) return 'same'
+    const outcome = this.#publish(identityId, own?.moves ?? 0n, facts, fresh)
+    return outcome === 'taken' && isSame ? 'same' : outcome
+  }
+
+  /** Whether `report` would publish nothing, because this controller published the same reports. */
+  isPublished(
+    identityId: string,
+    apiSessionId: string,
+    reports: readonly PostureReport[],
+  ): boolean {
+    const { isSame, isDue } = this.#staged(identityId, apiSessionId, reports)
+    return isSame && !isDue
+  }
+
+  /** This controller's facts about the identity with the reports added, without publishing them. */
+  #staged(identityId: string, apiSessionId: string, reports: readonly PostureReport[]): Staged {
     const nowMs = this.#clock.nowMs()
     const merged = this.#merged(identityId)
     const own = this.#ofOwner(this.#selfId, identityId)
@@ -165,9 +194,7 @@ export class PostureReports {
       merged.facts.set(slot, fact)
       fresh.add(slot)
     }
-    if (isSame && !isDue) return 'same'
-    const outcome = this.#publish(identityId, own?.moves ?? 0n, facts, fresh)
-    return outcome === 'taken' && isSame ? 'same' : outcome
+    return { own, facts, fresh, isSame, isDue }
   }
 
   /**

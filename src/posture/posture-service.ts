@@ -113,6 +113,10 @@ export class ControllerPosture implements PostureService {
     this.#reports.report(identityId, id, [{ kind: 'router', routerId }])
   }
 
+  isNotedAtJudge({ identityId, id }: ApiSession, routerId: string): boolean {
+    return this.#reports.isPublished(identityId, id, [{ kind: 'router', routerId }])
+  }
+
   #postureOf(session: ApiSession): SessionPosture {
     const { identityId } = session
     return { ...this.#reports.of(identityId), factor: this.factorOf(session) }

@@ -1,7 +1,9 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 
+import { PostureReports } from '../../src/posture/posture-reports.ts'
 import { management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
+import { LocalTopic } from './support/local-topic.ts'
 import { atWork, type Device, domain, OidcDevices } from './support/oidc-device.ts'
 import { raiseLevel } from './support/raise-level.ts'
 
@@ -102,5 +104,42 @@ describe('a router that evaluates posture', () => {
     expect(await devices.dial(device, again, { isJudgedByRouter })).toMatchObject({ ok: true })
     await sweep()
     expect(await sessionsOf(device)).toBe(1)
+  })
+
+  test('prevents the end of the session also if the device reported earlier to a controller whose reports had not arrived yet', async () => {
+    const device = await devices.behind(atWork)
+    const elsewhere = new LocalTopic<Uint8Array>('ctrl2')
+    const reports = new PostureReports('ctrl2', elsewhere, controller.clock)
+    for (const name of ['home', 'cafe']) reports.report(device.id, '', [domain(name)])
+    const deliver = (): void =>
+      controller.posture.hear('ctrl2', device.id, elsewhere.own.get(device.id))
+    const token = await devices.openSession(device)
+    controller.onReachLatest = deliver
+    try {
+      const dialed = await devices.dial(device, token, { isJudgedByRouter })
+      expect(dialed).toMatchObject({ ok: true })
+    } finally {
+      controller.onReachLatest = () => undefined
+    }
+    deliver()
+    controller.clock.advance(parts.limits.postureGraceMs)
+    await sweep()
+    expect(await sessionsOf(device)).toBe(1)
+  })
+
+  test('causes no wait for other controllers at the second dial of its client', async () => {
+    const device = await devices.behind(atWork)
+    const token = await devices.openSession(device)
+    const reached = vi.fn()
+    controller.onReachLatest = reached
+    try {
+      for (let dial = 0; dial < 3; dial += 1) {
+        const dialed = await devices.dial(device, token, { isJudgedByRouter })
+        expect(dialed).toMatchObject({ ok: true })
+      }
+    } finally {
+      controller.onReachLatest = () => undefined
+    }
+    expect(reached).toHaveBeenCalledTimes(1)
   })
 })

@@ -42,7 +42,7 @@ test('an ordinary identity can begin a limited number of MFA enrollments per min
   }
 })
 
-function allowance() {
+function allowance(limits: Partial<typeof callerWriteLimits> = {}) {
   const taken: ProposalInput[] = []
   const proposer = {
     propose: (input: ProposalInput) => {
@@ -50,7 +50,8 @@ function allowance() {
       return Promise.resolve({ index: 1, outcome: { ok: true as const, id: '' } })
     },
   }
-  const allowed = new CallerWriteLimiter(proposer, { monotonicMs: () => 0 })
+  const clock = { monotonicMs: () => 0 }
+  const allowed = new CallerWriteLimiter(proposer, clock, { ...callerWriteLimits, ...limits })
   const write = async (routerId: string, kind: ProposalInput['kind'], times: number) => {
     const actor = createEnrollmentActor({ routerId }, { method: 'channel', address: '192.0.2.1' })
     for (let at = 0; at < times; at += 1) {
@@ -111,6 +112,25 @@ test('a router can cause only a limited number of log entries of all kinds per m
   await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, half)
   await write('r1', CommandKind.HOSTED_TERMINATOR_UPDATE, half)
   expect(taken).toHaveLength(callerWriteLimits.routerWritesMax)
+})
+
+test('all callers together can cause only a limited number of log entries per minute, and each entry counts once', async () => {
+  const { taken, write } = allowance({ writesMax: 10 })
+  await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, 4)
+  await write('r1', CommandKind.ROUTER_EXTEND, 4)
+  expect(taken).toHaveLength(8)
+  await write('r2', CommandKind.HOSTED_TERMINATOR_CREATE, 4)
+  expect(taken).toHaveLength(10)
+})
+
+test('the refused writes of a router take no writes from other routers', async () => {
+  const { taken, write } = allowance({ writesMax: 12, routerWritesMax: 4 })
+  await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, 4)
+  await write('r1', CommandKind.HOSTED_TERMINATOR_UPDATE, 4)
+  await write('r1', CommandKind.ROUTER_EXTEND, 4)
+  expect(taken).toHaveLength(4)
+  for (const other of ['r2', 'r3']) await write(other, CommandKind.HOSTED_TERMINATOR_CREATE, 4)
+  expect(taken).toHaveLength(12)
 })
 
 function remember(state: ClusterState, index: number, actor: string): void {

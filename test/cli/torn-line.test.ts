@@ -1,36 +1,34 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, write } from 'node:fs'
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
+import { RotatingFile } from '../../src/lib/runtime/rotating-file.ts'
 import { eventually } from '../support/eventually.ts'
+import { FillingDisk } from '../support/filling-disk.ts'
 
-// Method: a simulated disk that accepts only this many bytes, like one that becomes full during a
-// write.
+let folder = ''
+let path = ''
 
-const disk = {
-  room: Infinity,
-  refusals: 0,
-  write(
-    fd: number,
-    bytes: Buffer,
-    done: (error: NodeJS.ErrnoException | null, written: number) => void,
-  ): void {
-    const taken = Math.min(bytes.length, disk.room)
-    disk.room -= taken
-    if (taken > 0) {
-      write(fd, bytes.subarray(0, taken), done)
-      return
-    }
-    disk.refusals += 1
-    setImmediate(done, Object.assign(new Error('no space left'), { code: 'ENOSPC' }), 0)
-  },
-}
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-torn-'))
+  path = join(folder, 'log')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const textOf = (name: string): string => readFileSync(name, 'utf8')
 
 test('a log line that was cut off by a full disk damages neither the earlier lines nor the next line', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'flotilla-torn-'))
-  const path = join(folder, 'log')
+  const disk = new FillingDisk()
   const fd = openSync(path, 'a')
   try {
     const writer = new LineWriter(fd, disk)
@@ -39,16 +37,79 @@ test('a log line that was cut off by a full disk damages neither the earlier lin
     disk.room = 14
     for (const line of ['whole line', 'torn line', 'lost line']) writer.write(`${line}\n`)
     await eventually(() => expect(disk.refusals).toBeGreaterThan(0))
+    writer.write('another lost line\n')
+    await eventually(() => expect(disk.refusals).toBeGreaterThan(1))
     disk.room = Infinity
     writer.write('next line\n')
-    await eventually(() => expect(readFileSync(path, 'utf8')).toContain('next line\n'))
-    const lines = readFileSync(path, 'utf8').split('\n')
-    expect(lines).toContain('whole line')
-    expect(lines).toContain('next line')
+    await eventually(() => expect(textOf(path)).toBe('whole line\ntor\nnext line\n'))
     // A line is in the file shortly before its writer is informed.
-    await eventually(() => expect(dropped).toHaveBeenCalledWith(2))
+    await eventually(() => expect(dropped).toHaveBeenCalledWith(3))
   } finally {
     closeSync(fd)
-    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+test('a log line of which only the newline was cut off by a full disk is not counted as lost', async () => {
+  const disk = new FillingDisk()
+  const fd = openSync(path, 'a')
+  try {
+    const writer = new LineWriter(fd, disk)
+    const dropped = vi.fn()
+    writer.onDropped = dropped
+    disk.room = 10
+    for (const line of ['whole line', 'lost line']) writer.write(`${line}\n`)
+    await eventually(() => expect(disk.refusals).toBeGreaterThan(0))
+    disk.room = Infinity
+    writer.write('next line\n')
+    await eventually(() => expect(textOf(path)).toBe('whole line\nnext line\n'))
+    await eventually(() => expect(dropped).toHaveBeenCalledWith(1))
+  } finally {
+    closeSync(fd)
+  }
+})
+
+test('a log file that follows one with a torn line begins with a whole line', async () => {
+  const disk = new FillingDisk()
+  const file = new RotatingFile({ path, bytesMax: 30, keep: 2 })
+  try {
+    const writer = new LineWriter(file, disk)
+    disk.room = 15
+    for (const line of ['whole line', 'torn line']) writer.write(`${line}\n`)
+    await eventually(() => expect(disk.refusals).toBeGreaterThan(0))
+    disk.room = Infinity
+    writer.write('a line of the next file\n')
+    await eventually(() => expect(existsSync(`${path}.1`)).toBe(true))
+    await eventually(() => expect(textOf(path)).toBe('a line of the next file\n'))
+    expect(textOf(`${path}.1`)).toBe('whole line\ntorn')
+  } finally {
+    file.close()
+  }
+})
+
+test('a log file that an earlier process left with a torn line continues with a whole line', async () => {
+  appendFileSync(path, 'whole line\ntorn')
+  const file = new RotatingFile({ path, bytesMax: 1000, keep: 2 })
+  try {
+    const writer = new LineWriter(file)
+    writer.write('next line\n')
+    await eventually(() => expect(textOf(path)).toBe('whole line\ntorn\nnext line\n'))
+  } finally {
+    file.close()
+  }
+})
+
+test('the last log lines of a process begin on a new line after a torn line', async () => {
+  const disk = new FillingDisk()
+  const fd = openSync(path, 'a')
+  try {
+    const writer = new LineWriter(fd, disk)
+    disk.room = 4
+    writer.write('torn line\n')
+    await eventually(() => expect(disk.refusals).toBeGreaterThan(0))
+    writer.write('last line\n')
+    writer.flushSync()
+    expect(textOf(path)).toBe('torn\nlast line\n')
+  } finally {
+    closeSync(fd)
   }
 })

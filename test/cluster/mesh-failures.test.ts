@@ -6,7 +6,16 @@ import { describe, expect, test } from 'vitest'
 import { callPeerOnce } from '../../src/cluster/mesh/peer-call.ts'
 import { CONTROL_PROTOCOL } from '../../src/channel/messages/control.ts'
 
-import { controllerIdentity, createAuthority, memberOf, startMesh, until } from './mesh-fixture.ts'
+import {
+  type Authority,
+  controllerIdentity,
+  createAuthority,
+  issueIdentity,
+  memberOf,
+  startMesh,
+  TRUST_DOMAIN,
+  until,
+} from './mesh-fixture.ts'
 
 test('a peer that closes every connection causes only few log lines, even with varying errors', async () => {
   let knocks = 0
@@ -36,6 +45,59 @@ test('a peer that closes every connection causes only few log lines, even with v
     server.close()
   }
 })
+
+test.each([
+  [
+    'with a key that is not pinned',
+    (authority: Authority) => controllerIdentity(authority, 'b'),
+    'refused peer b at ADDRESS: its key is not the one pinned in its member record',
+  ],
+  [
+    'of another controller',
+    (authority: Authority) => controllerIdentity(authority, 'c'),
+    'refused peer c at ADDRESS: expected b at this address',
+  ],
+  [
+    'of a router',
+    (authority: Authority) =>
+      issueIdentity(authority, { commonName: 'b', uris: [`spiffe://${TRUST_DOMAIN}/router/b`] }),
+    'refused peer b at ADDRESS: its certificate names no controller',
+  ],
+  [
+    'of another CA',
+    async () => await controllerIdentity(await createAuthority(), 'b'),
+    'no connection to b at ADDRESS: its certificate is of another CA',
+  ],
+])(
+  'a certificate %s at the address of a peer causes one log line, with the address and the reason',
+  async (_name, issue, line) => {
+    const authority = await createAuthority()
+    const [a, b] = [
+      await controllerIdentity(authority, 'a'),
+      await controllerIdentity(authority, 'b'),
+    ]
+    const { certificatePem: cert, privateKeyPem: key } = await issue(authority)
+    const server = createServer({ cert, key, ALPNProtocols: ['h2'] }, (socket) =>
+      socket.on('error', () => undefined),
+    )
+    server.on('tlsClientError', () => undefined)
+    let attempts = 0
+    server.on('connection', () => (attempts += 1))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const address = `127.0.0.1:${port}`
+    const { mesh, log } = await startMesh('a', a, [memberOf('b', b, address)])
+    try {
+      await until('it was tried often', () => attempts >= 4)
+      const [first = '', ...others] = log.lines.filter((one) => one.startsWith('warn'))
+      expect(first).toContain(line.replace('ADDRESS', address))
+      expect(others).toEqual([])
+    } finally {
+      mesh.stop()
+      server.close()
+    }
+  },
+)
 
 describe('a wrong port of a controller', () => {
   const wrongPort =

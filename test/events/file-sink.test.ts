@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -6,10 +6,12 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { EventBus } from '../../src/events/event-bus.ts'
 import type { NewEvent } from '../../src/events/event-field.ts'
 import { eventLimits } from '../../src/events/limits.ts'
+import { EventFile } from '../../src/events/sinks/event-file.ts'
 import { FileSink } from '../../src/events/sinks/file-sink.ts'
 import { StreamSink } from '../../src/events/sinks/stream-sink.ts'
 import { EVENT_NAMESPACES } from '../../src/lib/event-namespaces.ts'
 import { eventually } from '../support/eventually.ts'
+import { FillingDisk } from '../support/filling-disk.ts'
 import { emitEntry } from './emit-entry.ts'
 
 const dir = await mkdtemp(join(tmpdir(), 'flotilla-events-'))
@@ -133,6 +135,77 @@ describe('An event file', () => {
     await sink.stop()
     const names = (await linesOf(path)).flatMap((line) => line['router_id'] ?? [])
     expect(names).toEqual(['r11', 'r12', 'r13', 'r14'])
+  })
+})
+
+describe('A line of an event file that was written in part', () => {
+  const lines = (...names: string[]): Buffer =>
+    Buffer.from(names.map((name) => `${JSON.stringify({ name })}\n`).join(''))
+  const namesIn = async (path: string): Promise<unknown[]> =>
+    (await linesOf(path)).map((line) => line['name'])
+
+  /** Writes all lines as a sink does, beginning again after a failure. */
+  async function writeAll(file: EventFile, all: Buffer, disk: FillingDisk): Promise<void> {
+    for (let left = all; left.length > 0;) {
+      try {
+        left = left.subarray(await file.write(left))
+      } catch {
+        disk.room = Infinity
+      }
+    }
+  }
+
+  test('is completed in the same file, even if the rest of the lines does not fit there', async () => {
+    const path = join(dir, 'torn.log')
+    const disk = new FillingDisk()
+    const file = new EventFile({ path, bytesMax: 60, keep: 3, isSynced: true }, disk)
+    // The lines are larger than a file, so the rest of them goes to the next file.
+    disk.room = 20
+    await writeAll(file, lines('a', 'b', 'c', 'd', 'e', 'f'), disk)
+    file.close()
+    expect(await namesIn(`${path}.1`)).toEqual(['a', 'b'])
+    expect(await namesIn(path)).toEqual(['c', 'd', 'e', 'f'])
+  })
+
+  test('is completed in the file that another program moved away meanwhile', async () => {
+    const path = join(dir, 'moved.log')
+    const disk = new FillingDisk()
+    const file = new EventFile({ path, bytesMax: 1000, keep: 3, isSynced: false }, disk)
+    const all = lines('a', 'b', 'c')
+    disk.room = 20
+    const written = await file.write(all)
+    await rename(path, `${path}.old`)
+    disk.room = Infinity
+    await writeAll(file, all.subarray(written), disk)
+    file.close()
+    expect(await namesIn(`${path}.old`)).toEqual(['a', 'b'])
+    expect(await namesIn(path)).toEqual(['c'])
+  })
+
+  test('does not damage the first line of the next process', async () => {
+    const path = join(dir, 'torn-before.log')
+    const options = { path, bytesMax: 1000, keep: 3, isSynced: false }
+    await writeFile(path, lines('a', 'torn').subarray(0, -5))
+    const file = new EventFile(options)
+    await writeAll(file, lines('b'), new FillingDisk())
+    file.close()
+    const text = await readFile(path, 'utf8')
+    expect(text.split('\n').slice(2)).toEqual([lines('b').toString().trimEnd(), ''])
+  })
+
+  test('begins on a new line if it is written again, because it could not be synced', async () => {
+    const path = join(dir, 'unsynced.log')
+    const disk = new FillingDisk()
+    const file = new EventFile({ path, bytesMax: 1000, keep: 3, isSynced: true }, disk)
+    disk.room = 20
+    disk.isSyncFailing = true
+    await expect(file.write(lines('a', 'b'))).rejects.toThrow('no space left')
+    disk.isSyncFailing = false
+    disk.room = Infinity
+    await writeAll(file, lines('a', 'b'), disk)
+    file.close()
+    const text = await readFile(path, 'utf8')
+    expect(text).toBe(`${lines('a', 'b').toString().slice(0, 20)}\n${lines('a', 'b').toString()}`)
   })
 })
 

@@ -131,6 +131,7 @@ test('lines that were lost because the disk was full are counted in the log once
     get current() {
       return file.current
     },
+    isMidLine: false,
   })
   const { log } = createControllerLogWithSink(writer, config)
   for (let n = 0; n < 7; n += 1) log.info('lost')

@@ -15,6 +15,7 @@ import { circuitRequestMessage } from '../../src/channel/messages/circuit-reques
 import { reportLimits } from '../../src/router/reports/limits.ts'
 import { MessageTrace } from '../../src/router/reports/message-trace.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
+import { FillingDisk } from '../support/filling-disk.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-trace-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -46,18 +47,55 @@ test.each([
   },
 )
 
+const message = { contentType: 1, headers: new Map(), sequence: 1, body: new Uint8Array() }
+const sequencesIn = (path: string): unknown[] =>
+  readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { sequence?: unknown }).sequence)
+
 test('the size of a trace includes what an earlier run of the router wrote, and a trace file above the limit is renamed', () => {
   const path = join(folder, 'earlier.log')
   writeFileSync(path, '')
   // A sparse file of this size occupies no disk space.
   truncateSync(path, reportLimits.traceBytesMax)
   const trace = new MessageTrace(path, new ManualClock())
-  const message = { contentType: 1, headers: new Map(), sequence: 1, body: new Uint8Array() }
   trace.write('ctrl1', 'in', message)
-  expect(statSync(`${path}.1`).size).toBeGreaterThan(reportLimits.traceBytesMax)
-  expect(statSync(path).size).toBe(0)
+  expect(statSync(`${path}.1`).size).toBe(reportLimits.traceBytesMax)
+  expect(sequencesIn(path)).toEqual([1])
   rmSync(`${path}.1`)
   trace.write('ctrl1', 'in', message)
   trace.close()
   expect(existsSync(`${path}.1`)).toBe(false)
+})
+
+test('a trace on a full disk damages no other line, and counts the lost lines', () => {
+  const path = join(folder, 'full.log')
+  const disk = new FillingDisk()
+  const trace = new MessageTrace(path, new ManualClock(), disk)
+  trace.write('ctrl1', 'in', message)
+  disk.room = 10
+  for (const sequence of [2, 3]) trace.write('ctrl1', 'in', { ...message, sequence })
+  disk.room = Infinity
+  for (const sequence of [4, 5]) trace.write('ctrl1', 'in', { ...message, sequence })
+  trace.close()
+  const [first = '', torn, dropped = '', ...others] = readFileSync(path, 'utf8').split('\n')
+  expect(torn).toHaveLength(10)
+  expect(JSON.parse(dropped)).toEqual({ at: '2026-01-02T03:04:05.670Z', dropped: 2 })
+  const whole = [first, ...others.slice(0, -1)]
+  expect(whole.map((line) => JSON.parse(line) as object)).toMatchObject([
+    { sequence: 1 },
+    { sequence: 4 },
+    { sequence: 5 },
+  ])
+})
+
+test('a trace continues on a new line if an earlier run of the router left a torn line', () => {
+  const path = join(folder, 'torn.log')
+  writeFileSync(path, '{"at":"20')
+  const trace = new MessageTrace(path, new ManualClock())
+  trace.write('ctrl1', 'in', message)
+  trace.close()
+  const [, line = ''] = readFileSync(path, 'utf8').split('\n')
+  expect(JSON.parse(line)).toMatchObject({ sequence: 1 })
 })

@@ -242,38 +242,42 @@ export class RouterClientAuthorizer implements RouterClients {
     if (!between.commonRouters.some(({ id }) => id === claim.routerId)) {
       return { ok: false, fault: 'router' }
     }
-    const failures = this.#postureFailures(claim, apiSession, use)
+    const { failures, isJudged } = this.#postureVerdict(claim, apiSession, use)
+    const { posture } = this.#deps
+    // The result of the router must replace the reports that the device made before it.
+    const isNoted = !isJudged || posture.isNotedAtJudge(apiSession, claim.routerId)
     // If the session was ended because of failing posture, a controller that lacks the failing
     // report must not open it again.
     // @guard ended-service-sessions--posture
     const isReopened = use.session.state === 'ended' && state.count('postureCheck') > 0
-    if (!isLatest && (failures.length > 0 || isReopened)) return 'unsettled'
+    if (!isLatest && (failures.length > 0 || isReopened || !isNoted)) return 'unsettled'
     if (failures.length > 0) {
       const wanted = { identityId, serviceId, type, apiSessionId: apiSession.id }
-      this.#deps.posture.refused(wanted, failures, new Problem('INVALID_POSTURE'))
+      posture.refused(wanted, failures, new Problem('INVALID_POSTURE'))
       return { ok: false, fault: 'posture' }
     }
+    if (!isNoted) posture.notedAtJudge(apiSession, claim.routerId)
     const opened = await this.#claimed.open(apiSession, use)
     if (!opened.ok) return opened
     const named = { identityId, identityName: identity.name, serviceId }
     return { ok: true, client: { ...named, sessionId: opened.id, apiSessionId: apiSession.id } }
   }
 
-  #postureFailures(
+  /** `isJudged`: only the result of the router makes the checks pass. */
+  #postureVerdict(
     claim: ClientAccessRequest,
     apiSession: ApiSession,
     use: GrantedRight,
-  ): readonly PostureFailure[] {
+  ): { readonly failures: readonly PostureFailure[]; readonly isJudged: boolean } {
     const { posture } = this.#deps
     const failures = posture.failures(use, posture.ofSession(apiSession))
     // Uses the router's result only for OIDC sessions, because clients of other sessions report
     // their posture only to controllers.
     // @guard oidc/posture-at-a-router--oidc
-    const isJudged = Boolean(apiSession.clientId) && claim.isJudgedByRouter === true
-    if (failures.length === 0 || !isJudged) return failures
+    const isTrusted = Boolean(apiSession.clientId) && claim.isJudgedByRouter === true
+    if (failures.length === 0 || !isTrusted) return { failures, isJudged: false }
     const remaining = posture.failures(use, posture.ofSessionAtJudge(apiSession))
-    if (remaining.length === 0) posture.notedAtJudge(apiSession, claim.routerId)
-    return remaining
+    return { failures: remaining, isJudged: remaining.length === 0 }
   }
 
   async report(client: ReportedClient, reports: readonly PostureReport[]): Promise<boolean> {

@@ -29,8 +29,7 @@ export const callerWriteLimits = {
    */
   routerExtensionsMax: 12,
   /**
-   * Maximum counts of all callers together per window; above that: 429 SERVER_TOO_MANY_REQUESTS.
-   * Each write counts twice: once in the total of its caller, and once for its kind.
+   * Maximum writes of all callers together per window; above that: 429 SERVER_TOO_MANY_REQUESTS.
    */
   writesMax: 1_000_000,
   /**
@@ -38,7 +37,9 @@ export const callerWriteLimits = {
    * time until the window ends.
    */
   writeWindowMs: 60_000,
-} as const
+}
+
+type CallerWriteLimits = Readonly<typeof callerWriteLimits>
 
 /**
  * Kinds of writes without a separate limit: a client may use its whole limit for one of these
@@ -58,7 +59,10 @@ const extensions: ReadonlySet<CommandKind> = new Set([
 interface Allowed {
   readonly caller: string
   readonly allMax: number
-  readonly kindMax: number
+  /** Key of the caller's writes of this kind. */
+  readonly kindKey: string
+  /** null for a kind without a separate limit. */
+  readonly kindMax: number | null
 }
 
 /**
@@ -67,21 +71,28 @@ interface Allowed {
  */
 export class CallerWriteLimiter implements Proposer {
   readonly #proposer: Proposer
-  readonly #quota: WindowedQuota
+  readonly #limits: CallerWriteLimits
+  /** Counts all writes. */
+  readonly #writes: WindowedQuota
+  /** Counts the writes whose kind has a separate limit, by caller and kind. */
+  readonly #writesOfKinds: WindowedQuota
 
-  constructor(proposer: Proposer, clock: Pick<Clock, 'monotonicMs'>) {
+  constructor(proposer: Proposer, clock: Pick<Clock, 'monotonicMs'>, limits = callerWriteLimits) {
     this.#proposer = proposer
-    const {
-      identityWritesMax: ofOneMax,
-      writesMax: allMax,
-      writeWindowMs: windowMs,
-    } = callerWriteLimits
-    this.#quota = new WindowedQuota({ ofOneMax, allMax, windowMs }, clock)
+    this.#limits = limits
+    const { identityWritesMax: ofOneMax, writesMax: allMax, writeWindowMs: windowMs } = limits
+    this.#writes = new WindowedQuota({ ofOneMax, allMax, windowMs }, clock)
+    this.#writesOfKinds = new WindowedQuota({ ofOneMax, allMax, windowMs }, clock)
   }
 
   propose(input: ProposalInput): Promise<AppliedProposal> {
-    const allowed = allowedTo(input)
-    if (allowed !== null && !this.#take(allowed, input.kind)) return Promise.reject(this.#refusal())
+    const allowed = allowedTo(input, this.#limits)
+    if (allowed === null) return this.#proposer.propose(input)
+    const exhausted = this.#exhaustedQuota(allowed)
+    if (exhausted !== null) return Promise.reject(refusal(exhausted))
+    const { caller, allMax, kindKey, kindMax } = allowed
+    this.#writes.take(caller, allMax)
+    if (kindMax !== null) this.#writesOfKinds.take(kindKey, kindMax)
     return this.#proposer.propose(input)
   }
 
@@ -91,42 +102,46 @@ export class CallerWriteLimiter implements Proposer {
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when `propose` would refuse the write.
    */
   judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void {
-    const allowed = allowedTo(write)
-    if (allowed === null) return
-    const { caller, allMax, kindMax } = allowed
-    const quota = this.#quota
-    if (quota.hasLeft(`${caller} ${write.kind}`, kindMax) && quota.hasLeft(caller, allMax)) return
-    throw this.#refusal()
+    const allowed = allowedTo(write, this.#limits)
+    const exhausted = allowed === null ? null : this.#exhaustedQuota(allowed)
+    if (exhausted !== null) throw refusal(exhausted)
   }
 
-  #take({ caller, allMax, kindMax }: Allowed, kind: CommandKind): boolean {
+  /** The quota that refuses another write of the caller; null if there is none. */
+  #exhaustedQuota({ caller, allMax, kindKey, kindMax }: Allowed): WindowedQuota | null {
+    const [all, kinds] = [this.#writes, this.#writesOfKinds]
+    if (kindMax !== null && !kinds.hasLeft(kindKey, kindMax)) return kinds
     // @guard audit-pushed-out--all
-    return this.#quota.take(`${caller} ${kind}`, kindMax) && this.#quota.take(caller, allMax)
+    return all.hasLeft(caller, allMax) ? null : all
   }
+}
 
-  #refusal(): Problem {
-    const retryAfterSeconds = Math.ceil(this.#quota.leftMs / 1000)
-    const detail = 'too many writes of this caller in one minute'
-    return new Problem('SERVER_TOO_MANY_REQUESTS', { detail, retryAfterSeconds })
-  }
+function refusal(exhausted: WindowedQuota): Problem {
+  const retryAfterSeconds = Math.ceil(exhausted.leftMs / 1000)
+  const detail = 'too many writes of this caller in one minute'
+  return new Problem('SERVER_TOO_MANY_REQUESTS', { detail, retryAfterSeconds })
 }
 
 /**
  * The limits that apply to a write; null for a write that is not limited here: with a granted
  * permission, by the system or host user, or by an identity that enrolls.
  */
-function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allowed | null {
+function allowedTo(
+  { actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>,
+  limits: CallerWriteLimits,
+): Allowed | null {
   const caller = callerOf(actor)
   if (caller === null) return null
+  const kindKey = `${caller} ${kind}`
   if (caller.startsWith('router ')) {
-    const { routerWritesMax, routerExtensionsMax } = callerWriteLimits
+    const { routerWritesMax, routerExtensionsMax } = limits
     // @guard audit-pushed-out--kind
-    const kindMax = extensions.has(kind) ? routerExtensionsMax : routerWritesMax
-    return { caller, allMax: routerWritesMax, kindMax }
+    const kindMax = extensions.has(kind) ? routerExtensionsMax : null
+    return { caller, allMax: routerWritesMax, kindKey, kindMax }
   }
-  const { identityWritesMax, identityWritesOfKindMax } = callerWriteLimits
-  const kindMax = frequent.has(kind) ? identityWritesMax : identityWritesOfKindMax
-  return { caller, allMax: identityWritesMax, kindMax }
+  const { identityWritesMax, identityWritesOfKindMax } = limits
+  const kindMax = frequent.has(kind) ? null : identityWritesOfKindMax
+  return { caller, allMax: identityWritesMax, kindKey, kindMax }
 }
 
 function callerOf({ case: of, value }: Actor): string | null {

@@ -91,9 +91,10 @@ export const httpLimits = {
   /** Maximum callers whose processor use is stored. */
   processorCallersMax: 100_000,
   /**
-   * Maximum time from the end of the headers until the operation begins, if the request waits for
-   * processor time, and maximum time that the operation then takes. After that: 503 TIMEOUT, or
-   * OUTCOME_UNKNOWN when a write was proposed. Some operations have a longer limit.
+   * Maximum time from the end of the headers until the result, including the time in which the
+   * request waits for processor time and for its admission. The time in which the body arrives does
+   * not count. After that: 503 TIMEOUT, or OUTCOME_UNKNOWN when a write was proposed. Some
+   * operations have a longer limit.
    */
   handlerTimeoutMs: 10 * SECOND_MS,
   /** Maximum time until all headers have arrived. */

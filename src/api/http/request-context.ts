@@ -90,6 +90,13 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
    */
   hasWaited = false
   /**
+   * Time that the request waited before its body was read, for processor time and for its
+   * admission, ms.
+   */
+  waitedMs = 0
+  /** Deadline of the result, monotonic ms; set when the whole request has arrived. */
+  deadlineMs = Infinity
+  /**
    * Key for fair sharing of memory and processor time: an identity, or the source (an IPv4 address,
    * a /64 of IPv6) of an unauthenticated caller.
    */

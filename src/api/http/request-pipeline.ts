@@ -103,19 +103,18 @@ export class RequestPipeline {
         return
       }
       const pending = this.#admit(call, operation)
-      if (pending === null) {
+      const proceed = (): void => {
         this.#readHeaders(request, call, operation)
+        call.waitedMs = this.#deps.clock.monotonicMs() - call.startedAtMs
         done()
+      }
+      if (pending === null) {
+        proceed()
         return
       }
-      pending
-        .then(() => {
-          this.#readHeaders(request, call, operation)
-          done()
-        })
-        .catch((error: unknown) => {
-          this.#fail(reply, call, error)
-        })
+      pending.then(proceed).catch((error: unknown) => {
+        this.#fail(reply, call, error)
+      })
     } catch (error) {
       this.#answerer.fail(reply, call, error)
     }
@@ -132,6 +131,9 @@ export class RequestPipeline {
       call.sharer =
         call.caller === null ? addressShareKey(call.credentials.address) : call.caller.identity.id
       this.#deps.callers.know(request.raw, call.sharer)
+      // The time in which the body arrived does not count.
+      const beganMs = this.#deps.clock.monotonicMs() - call.waitedMs
+      call.deadlineMs = beganMs + (operation.answerMsMax ?? this.#deps.limits.handlerTimeoutMs)
       let { hasWaited } = call
       try {
         hasWaited = this.#deps.processor.run(call.sharer, () => {
@@ -158,8 +160,7 @@ export class RequestPipeline {
   ): boolean {
     try {
       if (!request.raw.socket.destroyed) {
-        const waitedMs = this.#deps.clock.monotonicMs() - call.startedAtMs
-        if (waitedMs > this.#answerMsMax(call)) throw new Problem('TIMEOUT')
+        if (this.#deps.clock.monotonicMs() > call.deadlineMs) throw new Problem('TIMEOUT')
         this.#admitAgain(call, operation)
         return true
       }
@@ -445,24 +446,20 @@ export class RequestPipeline {
     return this.#handle(call, operation, body)
   }
 
-  #answerMsMax({ operation }: OperationCall): number {
-    return operation?.answerMsMax ?? this.#deps.limits.handlerTimeoutMs
-  }
-
   /**
-   * Waits for a result, with limits on the time and on the number of waiting requests. Drops a
-   * result that arrives after the time limit.
+   * Waits for a result, with a limit on the number of waiting requests, and until the deadline of
+   * the request. Drops a result that arrives after the deadline.
    */
   #wait(reply: FastifyReply, call: OperationCall, result: Promise<Reply>): void {
     const { sharer } = call
-    const answerMsMax = this.#answerMsMax(call)
+    const leftMs = Math.max(0, call.deadlineMs - this.#deps.clock.monotonicMs())
     this.#waiting.take(sharer)
     const timer = setTimeout(() => {
       const { proposed } = call
       call.isAbandoned = proposed === null
       const fault = proposed === null ? new Problem('TIMEOUT') : outcomeUnknownProblem(proposed)
       this.#answerer.fail(reply, call, fault)
-    }, answerMsMax)
+    }, leftMs)
     result
       .then(
         (answer) => {

@@ -1,4 +1,11 @@
-import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
+import { constants, fstatSync, openSync, writeSync } from 'node:fs'
+
+import {
+  type LineFile,
+  NEWLINE,
+  NEWLINE_BYTES,
+  systemLineFile,
+} from '../../lib/runtime/rotating-file.ts'
 
 /** Limits of buffered text, in characters. */
 export const lineBufferLimits = {
@@ -28,15 +35,11 @@ interface LineOutput {
   fdFor(bytes: number): number
   /** The file descriptor of the last write. */
   readonly current: number
-}
-
-/** The file system calls that are used to write lines. */
-interface LineFile {
-  write(
-    fd: number,
-    bytes: Buffer,
-    done: (error: NodeJS.ErrnoException | null, written: number) => void,
-  ): void
+  /**
+   * Whether the output ends with an incomplete line, because the rest could not be written. Set by
+   * the writer; an output that changes to another file sets it for that file.
+   */
+  isMidLine: boolean
 }
 
 /**
@@ -47,13 +50,11 @@ export class LineWriter {
   /** Called with the number of dropped lines as soon as the output accepts lines again. */
   onDropped: (count: number) => void = () => undefined
   readonly #output: LineOutput
-  readonly #disk: LineFile
+  readonly #disk: Pick<LineFile, 'write'>
   /** Lines for which no write has started. */
   #chunks: string[] = []
   /** Remaining bytes of the current write. */
   #rest: Buffer<ArrayBuffer> | null = null
-  /** True if the output ends with an incomplete line, because the rest could not be written. */
-  #isTorn = false
   /**
    * True while the remaining bytes are being written; false while they wait for space in a pipe.
    */
@@ -64,9 +65,12 @@ export class LineWriter {
   #dropped = 0
 
   /** @param disk file system calls; by default those of the operating system. */
-  constructor(output: number | LineOutput, disk: LineFile = { write }) {
+  constructor(output: number | LineOutput, disk: Pick<LineFile, 'write'> = systemLineFile) {
     this.#disk = disk
-    this.#output = typeof output === 'number' ? { fdFor: () => output, current: output } : output
+    this.#output =
+      typeof output === 'number'
+        ? { fdFor: () => output, current: output, isMidLine: false }
+        : output
   }
 
   /** True if callers should drop audit lines and report each with `drop`. */
@@ -107,9 +111,12 @@ export class LineWriter {
     const chunk = this.#chunks.shift()
     if (chunk === undefined) return
     this.#characters -= chunk.length
+    const output = this.#output
+    const bytes = Buffer.from(chunk)
+    const fd = output.fdFor(bytes.length + (output.isMidLine ? 1 : 0))
     // The additional newline ends the incomplete line, so that it does not run into the next line.
-    const bytes = Buffer.from(this.#isTorn ? `\n${chunk}` : chunk)
-    this.#put(this.#output.fdFor(bytes.length), bytes)
+    // If the output has changed to another file, that file has no incomplete line.
+    this.#put(fd, output.isMidLine ? Buffer.concat([NEWLINE_BYTES, bytes]) : bytes)
   }
 
   #put(fd: number, bytes: Buffer<ArrayBuffer>): void {
@@ -117,16 +124,25 @@ export class LineWriter {
     this.#isTaken = true
     this.#disk.write(fd, bytes, (error, written) => {
       this.#isTaken = false
-      if (error === null && written > 0) this.#isTorn = bytes[written - 1] !== NEWLINE
+      if (error === null && written > 0) this.#output.isMidLine = bytes[written - 1] !== NEWLINE
       if (error?.code === 'EAGAIN') {
         this.#retry = setTimeout(() => this.#put(fd, bytes), lineBufferLimits.retryMs)
         this.#retry.unref()
       } else if (error === null && written < bytes.length) {
         this.#put(fd, bytes.subarray(written))
       } else {
-        this.#onDone(error === null ? 0 : linesIn(bytes))
+        this.#onDone(error === null ? 0 : this.#lostLines(bytes))
       }
     })
+  }
+
+  /**
+   * Counts the newlines of the bytes that were not written. A first line whose beginning was
+   * already written counts as well, but not if only its newline is missing.
+   */
+  #lostLines(bytes: Buffer): number {
+    const isEndOfLine = this.#output.isMidLine && bytes[0] === NEWLINE
+    return linesIn(bytes) - (isEndOfLine ? 1 : 0)
   }
 
   /**
@@ -153,10 +169,12 @@ export class LineWriter {
     clearTimeout(this.#gathering)
     this.#gathering = undefined
     const endMs = performance.now() + lineBufferLimits.endMsMax
-    const waiting = this.#chunks.map((text) => Buffer.from(text))
+    const waiting: Buffer[] = this.#chunks.map((text) => Buffer.from(text))
     if (this.#rest !== null && !this.#isTaken) {
       waiting.unshift(this.#rest)
       this.#rest = null
+    } else if (this.#rest === null && this.#output.isMidLine) {
+      waiting.unshift(NEWLINE_BYTES)
     }
     this.#chunks = []
     this.#characters = 0
@@ -164,12 +182,7 @@ export class LineWriter {
   }
 }
 
-const NEWLINE = 10
-
-/**
- * Counts newlines. The result is the number of lines, because each line ends with a newline. A
- * first line whose beginning was already written counts as well.
- */
+/** Counts newlines. The result is the number of lines, because each line ends with a newline. */
 function linesIn(bytes: Buffer): number {
   let lines = 0
   for (const byte of bytes) if (byte === NEWLINE) lines += 1

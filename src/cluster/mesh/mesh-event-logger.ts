@@ -65,11 +65,31 @@ export class MeshEventLogger {
     this.#log.info({ peer: id }, `peer ${id} is ${isConnected ? '' : 'dis'}connected`)
   }
 
-  refused(verdict: PeerVerdict & { ok: false }, remote: string): void {
+  /** Logs that this member refused a caller. */
+  refusedCaller(verdict: PeerVerdict & { ok: false }, remote: string): void {
     const name = verdict.id ?? remote
-    if (!this.#throttle.allow(`${name} ${verdict.reason}`, this.#clock.monotonicMs())) return
-    const fields = { peer: verdict.id, remote, reason: verdict.reason }
-    this.#log.warn(fields, `refused peer ${name}: ${verdict.detail}`)
+    this.#refused(verdict, remote, `${name}: ${verdict.detail}`)
+  }
+
+  /**
+   * Logs that this member refused the controller that answered at a peer's address.
+   * @param id the expected peer.
+   * @param dnsFault why the tried address is not current; null if it is.
+   */
+  refusedCallee(
+    verdict: PeerVerdict & { ok: false },
+    id: NodeId,
+    address: string,
+    dnsFault: string | null,
+  ): void {
+    const detail = dnsFault === null ? verdict.detail : `${dnsFault}: ${verdict.detail}`
+    this.#refused(verdict, `${id} at ${address}`, `${verdict.id ?? id} at ${address}: ${detail}`)
+  }
+
+  #refused(verdict: PeerVerdict & { ok: false }, remote: string, text: string): void {
+    const { id: peer, reason } = verdict
+    if (!this.#throttle.allow(`${peer ?? remote} ${reason}`, this.#clock.monotonicMs())) return
+    this.#log.warn({ peer, remote, reason }, `refused peer ${text}`)
   }
 
   /**

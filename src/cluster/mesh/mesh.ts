@@ -116,7 +116,7 @@ export class Mesh implements Transport {
       generation: options.generation,
       greet: (leafDer, hello) => this.#greet({ leafDer, hello, expectedId: null }),
       judge: (leafDer, hello) => verifyPeer({ leafDer, hello, expectedId: null }, this.#roster),
-      onRefused: (verdict, remote) => this.#reports.refused(verdict, remote),
+      onRefused: (verdict, remote) => this.#reports.refusedCaller(verdict, remote),
       onCaller: (from) => {
         this.#peers.get(from)?.link.redialNow()
         this.#review()
@@ -288,7 +288,7 @@ export class Mesh implements Transport {
   #standingOf(leafDer: Uint8Array, remote: string): CallerMembership {
     const verdict = verifyConnection(leafDer, this.#roster)
     if (verdict.ok) return verdict.standing
-    this.#reports.refused(verdict, remote)
+    this.#reports.refusedCaller(verdict, remote)
     return null
   }
 
@@ -302,7 +302,7 @@ export class Mesh implements Transport {
       this.#events.onCall(verdict.caller, request, answer)
       return
     }
-    this.#reports.refused(verdict, 'a caller')
+    this.#reports.refusedCaller(verdict, 'a caller')
     const failure = { code: 'UNAUTHORIZED', reason: verdict.detail }
     answer(create(CallResponseSchema, { failure }))
   }
@@ -357,7 +357,8 @@ export class Mesh implements Transport {
       },
       onForward: (frame) => this.#events.onForward(id, frame, true),
       onHeard: () => this.#heard(id),
-      onRefused: (verdict) => this.#reports.refused(verdict, `${id} at ${link.address}`),
+      onRefused: (verdict, dnsFault) =>
+        this.#reports.refusedCallee(verdict, id, link.address, dnsFault),
       onFailed: (reason, dnsFault) => this.#reports.unreachable(id, link.address, reason, dnsFault),
     })
     const none = { lastHeardMs: null, hello: null, leafPem: '', isConnected: false }

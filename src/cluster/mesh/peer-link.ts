@@ -49,13 +49,17 @@ interface PeerLinkDeps {
   readonly onLost: () => void
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
-  readonly onRefused: (verdict: PeerVerdict & { ok: false }) => void
+  /**
+   * Called when this member refuses the callee. `dnsFault`: why the tried address is not current;
+   * null if it is.
+   */
+  readonly onRefused: (verdict: PeerVerdict & { ok: false }, dnsFault: string | null) => void
   /** Decides like `judge`, and also compares the Hello with the peer's earlier reports. */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => PeerVerdict
   /** Called when the callee, authenticated by its pinned key, refuses this member. */
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
   /**
-   * Called when the attempt failed, except when this member refused the Hello of the peer.
+   * Called when the attempt failed, except when `onRefused` was called with the reason.
    * `dnsFault`: why the tried address is not current, or why there was no address; null if a name
    * server has responded.
    */
@@ -79,9 +83,9 @@ interface Attempt {
   readonly helloTimer: NodeJS.Timeout
   /**
    * `isGiven` becomes true when the callee has proven the expected certificate; its Hello may still
-   * be missing.
+   * be missing. `refusal`: why its certificate was refused; null if it was not.
    */
-  readonly proof: { isGiven: boolean }
+  readonly proof: { isGiven: boolean; refusal: string | null }
   raftHello: Hello | null
   isForwardProven: boolean
   isReady: boolean
@@ -268,16 +272,19 @@ export class PeerLink {
       this.#redialLater()
       return
     }
-    const proof = { isGiven: false }
+    const proof: Attempt['proof'] = { isGiven: false, refusal: null }
     const client = new Client(
       target,
       credentials.createFromSecureContext(this.#deps.secureContext(), {
         // Host names and addresses prove nothing here. Instead, the SPIFFE id and the pinned key
         // identify the callee.
         checkServerIdentity: (_host, { raw }) => {
-          const fault = this.#checkCallee(raw)
-          proof.isGiven = fault === undefined
-          return fault
+          const verdict = this.#deps.judge(raw, undefined)
+          proof.isGiven = verdict.ok
+          if (verdict.ok) return undefined
+          proof.refusal = verdict.detail
+          this.#deps.onRefused(verdict, dnsFault)
+          return new Error(verdict.detail)
         },
       }),
       grpcClientOptions,
@@ -312,13 +319,6 @@ export class PeerLink {
     forward.write(Buffer.from(encodeForwardFrame({ case: 'hello', value: hello })))
   }
 
-  #checkCallee(leafDer: Uint8Array): Error | undefined {
-    const verdict = this.#deps.judge(leafDer, undefined)
-    if (verdict.ok) return undefined
-    this.#deps.onRefused(verdict)
-    return new Error(verdict.detail)
-  }
-
   #listen(attempt: Attempt, stream: FrameStream, onFrame: (bytes: Buffer) => void): void {
     stream.on('data', (bytes: Buffer) => {
       if (this.#attempt !== attempt) return
@@ -330,7 +330,10 @@ export class PeerLink {
     })
     stream.on('error', (error: ServiceError) => {
       const refusal = this.#attempt === attempt ? readMeshRefusal(error.metadata) : null
-      this.#fail(attempt, error.message.slice(0, 300))
+      // gRPC repeats the reason for which this member has refused the callee's certificate.
+      const { refusal: reported } = attempt.proof
+      const isReported = reported !== null && error.message.includes(reported)
+      this.#fail(attempt, isReported ? null : error.message.slice(0, 300))
       if (refusal !== null) this.#deps.onRefusedByPeer(refusal)
     })
     stream.on('end', () => this.#fail(attempt, 'it closed the stream'))
@@ -373,7 +376,7 @@ export class PeerLink {
   }
 
   #onUnproven(attempt: Attempt, verdict: PeerVerdict & { ok: false }): void {
-    this.#deps.onRefused(verdict)
+    this.#deps.onRefused(verdict, attempt.dnsFault)
     this.#fail(attempt, null)
   }
 

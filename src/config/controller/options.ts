@@ -350,7 +350,7 @@ export const controllerOptions = {
     }),
     requestTimeoutMs: defineOption(integerType(1000, 10 * MINUTE_MS), {
       default: 10_000,
-      why: 'Timeout of a request, answered with 503 TIMEOUT.',
+      why: 'Timeout of a request, answered with 503 TIMEOUT. It includes the time in which the request waits for processor time, but not the time in which its body arrives.',
     }),
     bodyBytesMax: defineOption(integerType(1024, 4 * MIB), {
       default: MIB,

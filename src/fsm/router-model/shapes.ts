@@ -15,7 +15,8 @@ import type { State } from '../records/state.ts'
 
 /**
  * Kinds whose records are part of the model. A kind precedes the kinds that reference it, except
- * that the data of an identity can contain ids of services.
+ * that the data of an identity can contain ids of services. OpenZiti's controllers send the same
+ * order; no router looks up a service when it receives an identity.
  */
 export const modelKinds = [
   'configType',

@@ -3,14 +3,38 @@ import {
   constants,
   existsSync,
   fchmodSync,
+  fdatasync,
   fstatSync,
   openSync,
+  readSync,
   renameSync,
   statSync,
+  write,
+  writeSync,
 } from 'node:fs'
 
 const OWNER_ONLY = 0o600
-const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
+const { O_RDWR, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
+/** Code of the character that ends a line. */
+export const NEWLINE = 10
+/** Bytes that end an incomplete line. */
+export const NEWLINE_BYTES: Buffer = Buffer.of(NEWLINE)
+
+/** The file system calls that are used to write lines. */
+export interface LineFile {
+  write(
+    fd: number,
+    bytes: Buffer,
+    done: (error: NodeJS.ErrnoException | null, written: number) => void,
+  ): void
+  /** @returns the number of bytes written. */
+  writeSync(fd: number, bytes: Buffer): number
+  /** Syncs the written bytes to disk. */
+  sync(fd: number, done: (error: NodeJS.ErrnoException | null) => void): void
+}
+
+/** The file system calls of the operating system. */
+export const systemLineFile: LineFile = { write, writeSync, sync: fdatasync }
 
 export interface RotatingFileOptions {
   readonly path: string
@@ -21,19 +45,28 @@ export interface RotatingFileOptions {
 }
 
 /**
- * A file of lines that is rotated only between two writes, so that no line is lost, and none is cut
- * if each write contains whole lines. If a rotation fails, for example because the disk is full,
- * lines continue in the open file and the next write tries to rotate again. If another program has
- * moved the file away, the next write creates a new one.
+ * A file of lines that is rotated only between two writes, so that no line is lost. If a rotation
+ * fails, for example because the disk is full, lines continue in the open file and the next write
+ * tries to rotate again. If another program has moved the file away, the next write creates a new
+ * one. A write may end within a line: the writer then either completes the line in the file of
+ * `current`, or abandons it and begins the next line with a newline if `isMidLine` is still set
+ * after `fdFor`.
  */
 export class RotatingFile {
   readonly #options: RotatingFileOptions
   #fd: number
+  /**
+   * Whether the file of `current` ends with an incomplete line, which this process or an earlier
+   * one wrote. The writer must set it after each write.
+   */
+  isMidLine: boolean
 
   /** @throws {Error} when the file cannot be opened or is not a regular file. */
   constructor(options: RotatingFileOptions) {
     this.#options = options
-    this.#fd = openLines(options.path)
+    const { fd, isMidLine } = openLines(options.path)
+    this.#fd = fd
+    this.isMidLine = isMidLine
   }
 
   /**
@@ -43,6 +76,8 @@ export class RotatingFile {
   fdFor(bytes: number): number {
     try {
       const { size } = fstatSync(this.#fd)
+      // Another program may have truncated the file.
+      if (size === 0) this.isMidLine = false
       if (size > 0 && size + bytes > this.#options.bytesMax) this.#rotate()
       if (this.#isElsewhere()) this.#reopen()
     } catch {
@@ -86,23 +121,30 @@ export class RotatingFile {
   }
 
   #reopen(): void {
-    const next = openLines(this.#options.path)
+    const { fd, isMidLine } = openLines(this.#options.path)
     closeSync(this.#fd)
-    this.#fd = next
+    this.#fd = fd
+    this.isMidLine = isMidLine
   }
 }
 
 /**
  * Opens a file without following links; refuses pipes and devices, which could block the thread.
  */
-function openLines(path: string): number {
-  const fd = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, OWNER_ONLY)
+function openLines(path: string): { readonly fd: number; readonly isMidLine: boolean } {
+  const fd = openSync(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, OWNER_ONLY)
   try {
-    if (!fstatSync(fd).isFile()) throw new Error('not a regular file')
+    const status = fstatSync(fd)
+    if (!status.isFile()) throw new Error('not a regular file')
     fchmodSync(fd, OWNER_ONLY)
-    return fd
+    return { fd, isMidLine: endsWithinLine(fd, status.size) }
   } catch (error) {
     closeSync(fd)
     throw error
   }
+}
+
+function endsWithinLine(fd: number, size: number): boolean {
+  const last = Buffer.alloc(1)
+  return size > 0 && readSync(fd, last, 0, 1, size - 1) === 1 && last[0] !== NEWLINE
 }

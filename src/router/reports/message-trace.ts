@@ -1,10 +1,15 @@
-import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
-
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { messageRefusalReason } from '../../channel/message-bounds.ts'
 import { channelContentType, channelHeaderKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import {
+  type LineFile,
+  NEWLINE,
+  NEWLINE_BYTES,
+  RotatingFile,
+  systemLineFile,
+} from '../../lib/runtime/rotating-file.ts'
 import { readInspectionRequest } from '../../channel/messages/reports.ts'
 import { reportLimits } from './limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
@@ -34,21 +39,24 @@ const decoders: Readonly<Record<number, (body: Uint8Array) => unknown>> = {
 
 /**
  * Writes sent and received messages as JSON lines to a file of mode 0600. A full file is renamed
- * and replaces the previous one.
+ * and replaces the previous one. If the disk is full, lines are lost and counted, but no channel is
+ * closed; the next line that can be written follows a line with their number.
  */
 export class MessageTrace {
-  readonly #path: string
   readonly #clock: Clock
-  #file: number
-  #bytes: number
+  readonly #file: RotatingFile
+  readonly #disk: Pick<LineFile, 'writeSync'>
+  #dropped = 0
 
-  /** @throws {ProgramFailure} when the file cannot be written. */
-  constructor(path: string, clock: Clock) {
-    this.#path = path
+  /**
+   * @param disk file system calls; by default those of the operating system.
+   * @throws {ProgramFailure} when the file cannot be written.
+   */
+  constructor(path: string, clock: Clock, disk: Pick<LineFile, 'writeSync'> = systemLineFile) {
     this.#clock = clock
+    this.#disk = disk
     try {
-      this.#file = openSync(path, 'a', 0o600)
-      this.#bytes = fstatSync(this.#file).size
+      this.#file = new RotatingFile({ path, bytesMax: reportLimits.traceBytesMax, keep: 1 })
     } catch (error) {
       const reason = errorMessage(error)
       throw new ProgramFailure(`trace.path: ${path} cannot be written: ${reason}`, { cause: error })
@@ -56,32 +64,41 @@ export class MessageTrace {
   }
 
   write(peer: string, direction: 'in' | 'out', message: ChannelMessage): void {
-    const line = `${JSON.stringify(lineOf(this.#clock.nowMs(), peer, direction, message))}\n`
+    const nowMs = this.#clock.nowMs()
     try {
-      this.#bytes += writeSync(this.#file, line)
-      if (this.#bytes > reportLimits.traceBytesMax) this.#turn()
+      if (this.#dropped > 0) this.#put({ at: timeText(nowMs), dropped: this.#dropped })
+      this.#dropped = 0
+      this.#put(lineOf(nowMs, peer, direction, message))
     } catch {
-      // If the disk is full, lines of the trace are lost, but no channel is closed.
+      this.#dropped += 1
     }
   }
 
   close(): void {
-    closeSync(this.#file)
+    this.#file.close()
   }
 
-  #turn(): void {
-    renameSync(this.#path, `${this.#path}.1`)
-    const next = openSync(this.#path, 'a', 0o600)
-    closeSync(this.#file)
-    this.#file = next
-    this.#bytes = 0
+  #put(line: object): void {
+    const file = this.#file
+    const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
+    const fd = file.fdFor(bytes.length + (file.isMidLine ? 1 : 0))
+    let left = file.isMidLine ? Buffer.concat([NEWLINE_BYTES, bytes]) : bytes
+    while (left.length > 0) {
+      const written = this.#disk.writeSync(fd, left)
+      if (written > 0) file.isMidLine = left[written - 1] !== NEWLINE
+      left = left.subarray(written)
+    }
   }
+}
+
+function timeText(nowMs: number): string {
+  return new Date(nowMs).toISOString()
 }
 
 function lineOf(nowMs: number, peer: string, direction: string, message: ChannelMessage): object {
   const { contentType: type, sequence, headers, body } = message
   return {
-    at: new Date(nowMs).toISOString(),
+    at: timeText(nowMs),
     peer,
     direction,
     contentType: type,
