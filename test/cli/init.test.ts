@@ -108,7 +108,7 @@ const etc = (name: string): string => readFileSync(join(folder, 'etc', name), 'u
 describe('cluster init with an external CA', () => {
   test('uses a certificate from this CA, trusts its root, and creates no other root', async () => {
     const { root, issuing } = await bringAuthority()
-    const done = await init('--json')
+    const done = await init(...binds, '--json')
     expect(done).toMatchObject({ code: 0, stderr: '' })
     expect(JSON.parse(done.stdout)).toMatchObject({ rootKey: null })
     expect(existsSync(join(folder, 'etc', 'pki', 'root.key'))).toBe(false)
@@ -243,7 +243,9 @@ describe('cluster init', () => {
   })
 
   test('starts from the beginning if an earlier attempt was interrupted before it created the data folder', async () => {
-    const planned = planConfig(config, { id: 'a', bindApi: binds[1] ?? '' }, 'cut.internal')
+    const [, bindApi = '', , bindRouter = '', , bindCluster = ''] = binds
+    const flags = { id: 'a', bindApi, bindRouter, bindCluster }
+    const planned = planConfig(config, flags, 'cut.internal')
     await expect(
       createCluster({
         controllers: [planned],
@@ -257,7 +259,7 @@ describe('cluster init', () => {
     ).rejects.toThrow('the power went')
     expect(existsSync(join(folder, 'etc', 'data'))).toBe(false)
     const first = readFileSync(join(folder, 'etc', 'ca.pem'), 'utf8')
-    expect(await init('--id', 'a')).toMatchObject({ code: 0 })
+    expect(await init(...binds, '--id', 'a')).toMatchObject({ code: 0 })
     expect(readFileSync(join(folder, 'etc', 'ca.pem'), 'utf8')).not.toBe(first)
     expect((await run(['controller', 'check', config])).stderr).toBe('')
   })
