@@ -58,6 +58,6 @@ test('A client cannot take over, unbind or change a listener of another client, 
     new AbortController().signal,
   )
   await expect(dialed).rejects.toThrow('did not answer')
-  expect(ann.ofType(60_787)).toHaveLength(1)
+  await eventually(() => ann.ofType(60_787)).toHaveLength(1)
   expect(mallory.ofType(60_787)).toEqual([])
 })
