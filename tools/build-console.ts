@@ -34,12 +34,12 @@ const chunkGroups: Rolldown.CodeSplittingGroup[] = [
 ]
 
 const UNUSED_YAML =
-  /\/yaml\/browser\/dist\/(?:schema\/yaml-1\.1\/\w+|stringify\/\w+|doc\/(?:createNode|anchors|applyReviver)|parse\/cst-visit)\.js$/
+  /\/yaml\/browser\/dist\/(?:schema\/yaml-1\.1\/\w+|stringify\/\w+|doc\/(?:createNode|anchors|applyReviver)|nodes\/(?:addPairToJSMap|toJS)|parse\/cst-visit)\.js$/
 
 /**
- * Leaves out the modules of the package `yaml` that create, change and write YAML, and those of YAML
- * 1.1: the console only reads network files, which are YAML 1.2, but the package refers to these
- * modules.
+ * Leaves out the modules of the package `yaml` that create, change and write YAML or convert it to
+ * plain values, and those of YAML 1.1: the console only reads the nodes of network files, which are
+ * YAML 1.2, but the package refers to these modules.
  */
 const withoutUnusedYaml: Plugin = {
   name: 'without-unused-yaml',
@@ -114,6 +114,10 @@ async function bundle(dir: string): Promise<Set<string>> {
       rolldownOptions: {
         // Without this, a build on a busy machine prints warnings about slow plugins.
         checks: { pluginTimings: false },
+        // Removes the schemas of responses that the import does not use, although calls build them.
+        treeshake: {
+          manualPureFunctions: ['openObjectSchema', 'closedObjectSchema', 'arraySchema'],
+        },
         output: { codeSplitting: { groups: chunkGroups } },
       },
     },

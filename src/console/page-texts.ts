@@ -45,6 +45,12 @@ export const pageTexts = {
     dialOptions: 'Usually empty. For example, the identity that must host the service.',
   },
 
+  listFile: {
+    progress: (rows: number, all: number) => `Exporting ${rows} of ${all}`,
+    limit: (rows: number, all: string) =>
+      `The file contains the first ${rows.toLocaleString('en')} of ${all}. Filter the list, or use the API.`,
+  },
+
   startHere: { title: 'Start here', done: 'Done' },
 
   specialInputs: {

@@ -827,7 +827,6 @@ export const texts = {
         ? count(amount, 'identity has access', 'identities have access')
         : count(amount, 'identity', 'identities'),
     export: 'Export CSV',
-    exporting: (rows: number, all: number) => `Exporting ${rows} of ${all}`,
     exportColumns: [
       'Identity',
       'Identity ID',

@@ -81,6 +81,49 @@ describe.skipIf(browserMissing !== null)('The Activity page of the console', () 
       .waitFor()
   })
 
+  test('names the services of changed hosting costs, and the signers of an authentication policy', async () => {
+    const signer = { audience: 'overlay', enabled: true, jwksEndpoint: 'https://idp.test/keys' }
+    const id = await network.create('external-jwt-signers', {
+      ...signer,
+      name: 'staff',
+      issuer: 'https://staff.test',
+    })
+    await network.create('auth-policies', {
+      name: 'tokens',
+      primary: {
+        cert: { allowed: false, allowExpiredCerts: false },
+        updb: {
+          allowed: false,
+          minPasswordLength: 10,
+          maxAttempts: 5,
+          lockoutDurationMinutes: 0,
+          requireMixedCase: false,
+          requireNumberChar: false,
+          requireSpecialChar: false,
+        },
+        extJwt: { allowed: true, allowedSigners: [id] },
+      },
+      secondary: { requireTotp: false, requireExtJwtSigner: id },
+    })
+    const host = await network.create('identities', {
+      name: 'host',
+      type: 'Device',
+      isAdmin: false,
+    })
+    await network.send('PATCH', `identities/${host}`, {
+      serviceHostingCosts: { [made.serviceId]: 7 },
+    })
+    const page = await network.open(1, 'activity?record=host')
+    const changed = entryOf(page, 'changed identity host')
+    await changed.locator('.expand').click()
+    await changed.locator('.is', { hasText: 'crm: 7' }).waitFor()
+    await page.goto(network.url(1, 'activity?record=tokens'))
+    const created = entryOf(page, 'created authentication policy tokens')
+    await created.locator('.expand').click()
+    await created.locator('.is', { hasText: '"requireExtJwtSigner": "staff"' }).waitFor()
+    await created.locator('.is', { hasText: /"allowedSigners": \[\s*"staff"/ }).waitFor()
+  })
+
   test('finds a deleted record by its name, and creates the record again with the same ID', async () => {
     const page = await network.open(2, 'activity?action=delete&kind=service')
     const deleted = entryOf(page, 'deleted service')

@@ -269,7 +269,7 @@ describe.skipIf(browserMissing !== null)('The console’s form of a posture chec
 })
 
 describe.skipIf(browserMissing !== null)('The console’s form of an authentication policy', () => {
-  test('enables and disables log-in methods, and selects signers by name', async () => {
+  test('enables and disables log-in methods, and names signers in the form and the review', async () => {
     const signer = { audience: 'overlay', enabled: true, jwksEndpoint: 'https://idp.test/keys' }
     const ids = await Promise.all(
       ['staff', 'partners'].map((name) =>
@@ -302,7 +302,9 @@ describe.skipIf(browserMissing !== null)('The console’s form of an authenticat
     await page.getByRole('button', { name: texts.picker.remove('partners') }).click()
     await page.getByLabel(texts.logInRules.totp).check()
     await page.getByRole('button', { name: texts.form.save, exact: true }).click()
-    await page.getByRole('dialog').getByRole('button', { name: texts.form.save }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.locator('.was', { hasText: '"requireExtJwtSigner": "partners"' }).waitFor()
+    await dialog.getByRole('button', { name: texts.form.save }).click()
     await page.getByText(texts.form.saved, { exact: true }).waitFor()
     expect(await recordOf('auth-policies', 'tokens')).toMatchObject({
       primary: made['primary'],
@@ -312,7 +314,7 @@ describe.skipIf(browserMissing !== null)('The console’s form of an authenticat
 })
 
 describe.skipIf(browserMissing !== null)('The console’s form of an identity', () => {
-  test('has costs and precedences of services that the user selects by name', async () => {
+  test('has costs and precedences of services that the user selects by name, and names the services in the review', async () => {
     const ids = await Promise.all(
       ['wiki', 'git'].map((name) => network.create('services', { name, encryptionRequired: true })),
     )
@@ -345,12 +347,21 @@ describe.skipIf(browserMissing !== null)('The console’s form of an identity', 
     await page.goto(network.url(1, `identities/${made.id}?tab=edit`))
     await page.getByText(texts.form.advanced, { exact: true }).click()
     await page.getByRole('button', { name: texts.picker.remove('wiki') }).click()
+    await page.getByLabel('git', { exact: true }).selectOption('required')
     await page.getByRole('button', { name: texts.form.save, exact: true }).click()
-    await page.getByRole('dialog').getByRole('button', { name: texts.form.save }).click()
+    const dialog = page.getByRole('dialog')
+    await expect
+      .poll(async () => await dialog.locator('.diff dd').allTextContents())
+      .toEqual([
+        `${texts.form.before}wiki: 7`,
+        `${texts.form.before}git: failed`,
+        `${texts.form.after}git: required`,
+      ])
+    await dialog.getByRole('button', { name: texts.form.save }).click()
     await page.getByText(texts.form.saved, { exact: true }).waitFor()
     expect(await recordOf('identities', 'host')).toMatchObject({
       serviceHostingCosts: {},
-      serviceHostingPrecedences: made['serviceHostingPrecedences'],
+      serviceHostingPrecedences: { [ids[1] ?? '']: 'required' },
     })
   })
 })

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Download, Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
@@ -9,7 +10,12 @@ import { until } from '../process/support/client.ts'
 import { certifiedKey, dataOf, Enrolling, newRequest } from '../process/support/enrolling.ts'
 import { newCa } from '../support/authorities.ts'
 import { axeFindings, browserMissing } from './support/console-browser.ts'
-import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
+import {
+  type ConsoleNetwork,
+  consoleNetwork,
+  management,
+  shots,
+} from './support/console-network.ts'
 
 // Goal: an operator does everyday jobs in the console: finds out why somebody cannot reach a
 // service and corrects it, works with lists, and sees and changes single records.
@@ -49,6 +55,37 @@ type SavedFile = Readonly<{ text: string; file: Download }>
 async function exported(page: Page, name: string): Promise<SavedFile> {
   await page.getByRole('button', { name: texts.list.exports, exact: true }).click()
   return await downloaded(page, name)
+}
+
+/**
+ * Makes a list longer for the exports of a page: each request for `pageRows` rows gets the
+ * controller's first answer, with copies of its first row and with another total. In the browser,
+ * because an export makes hundreds of requests.
+ * @returns a function that ends this.
+ */
+async function lengthen(
+  page: Page,
+  list: { readonly path: string; readonly pageRows: number; readonly totalCount: number },
+): Promise<() => Promise<void>> {
+  const { path, pageRows, totalCount } = list
+  await page.evaluate(`{
+    globalThis.originalFetch = fetch
+    let first = null
+    globalThis.fetch = async (input, init) => {
+      const { pathname, searchParams } = new URL(input)
+      const isExport = pathname === '${management}${path}' && searchParams.get('limit') === '${pageRows}'
+      if (!isExport) return await originalFetch(input, init)
+      first ??= await originalFetch(input, init)
+      const { data: [row], meta } = await first.clone().json()
+      // Without most of its members, so that the answers are small.
+      const { id, name, identity, service, dial, bind } = row
+      const offset = Number(searchParams.get('offset'))
+      const data = Array(Math.min(${pageRows}, ${totalCount} - offset)).fill({ id, name, identity, service, dial, bind })
+      meta.pagination = { ...meta.pagination, offset, totalCount: ${totalCount} }
+      return new Response(JSON.stringify({ data, meta }), { headers: first.headers })
+    }
+  }`)
+  return async () => await page.evaluate('globalThis.fetch = originalFetch; undefined')
 }
 
 async function downloaded(page: Page, name: string): Promise<SavedFile> {
@@ -91,6 +128,19 @@ describe.skipIf(browserMissing !== null)('The access page of the console', () =>
     expect(head).toContain('"Use the service (Dial)"')
     expect(first).toContain(`"'=HYPERLINK(""https://evil.example"",""x"")"`)
     expect(rest).toHaveLength(4)
+  })
+
+  test('says that an export ends at 20,000 of the pairs', async () => {
+    const { id } = await network.recordOf('services', 'wiki')
+    const page = await network.open(1, `access?service=${id}`)
+    await page.getByRole('heading', { name: texts.access.reaching(5, true) }).waitFor()
+    await lengthen(page, { path: '/access/explain', pageRows: 100, totalCount: 20_001 })
+    const { text } = await downloaded(page, texts.access.export)
+    expect(text.trimEnd().split('\r\n')).toHaveLength(1 + 20_000)
+    const limit = pageTexts.listFile.limit(20_000, '20,001 identities')
+    await page.getByRole('status').filter({ hasText: limit }).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.screenshot({ path: join(shots, 'access-export-limit.png') })
   })
 
   test('shows the nearest policy and the missing role attribute, and adds the attribute after showing the effect', async () => {
@@ -169,6 +219,23 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     expect(rows.map(({ name }) => name)).toEqual([formula, 'enrolling'])
     expect(json.text).not.toMatch(/"(jwt|token)"|eyJ/)
     expect(csv.text).not.toContain('eyJ')
+  })
+
+  test('says that an export ends at 100,000 of its rows, until the next export has all rows', async () => {
+    const page = await network.open(1, 'identities?q=laptop-0')
+    await page.getByText(texts.list.total(9, true), { exact: true }).waitFor()
+    const list = { path: '/identities', pageRows: 500, totalCount: 120_000 }
+    const shorten = await lengthen(page, list)
+    const { text } = await exported(page, texts.list.exportAs.csv)
+    expect(text.trimEnd().split('\r\n')).toHaveLength(1 + 100_000)
+    const limit = page.getByText(pageTexts.listFile.limit(100_000, '120,000 identities'))
+    await page.getByRole('status').filter({ has: limit }).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.screenshot({ path: join(shots, 'list-export-limit.png') })
+    await shorten()
+    const whole = await exported(page, texts.list.exportAs.json)
+    expect(JSON.parse(whole.text)).toHaveLength(9)
+    await limit.waitFor({ state: 'detached' })
   })
 
   test('changes the role attributes of selected records after showing the effect', async () => {

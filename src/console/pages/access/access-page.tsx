@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 
 import { downloadText } from '../../app/download.ts'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { useListFile } from '../../app/list-file.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
@@ -24,6 +25,8 @@ import {
   fetchAccessExplanations,
   firstMissingRequirement,
   accessPairPath,
+  EXPORT_PAGE_PAIRS,
+  EXPORTED_PAIRS_MAX,
   parseAccessQuery,
   recordReferenceText,
 } from './explain-data.ts'
@@ -316,7 +319,11 @@ function PairBar({ query, page, onQuery }: PairTableProps) {
           </button>
         ))}
       </div>
-      <ExportButton query={query} isEmpty={page.totalCount === 0} />
+      <ExportButton
+        query={query}
+        isEmpty={page.totalCount === 0}
+        count={(amount) => counted(amount, false)}
+      />
     </div>
   )
 }
@@ -324,33 +331,33 @@ function PairBar({ query, page, onQuery }: PairTableProps) {
 function ExportButton({
   query,
   isEmpty,
+  count,
 }: {
   readonly query: AccessQuery
   readonly isEmpty: boolean
+  /** A number of pairs in words. */
+  readonly count: (amount: number) => string
 }) {
   const { access } = texts
-  const progress = useSignal('')
-  const error = useSignal<unknown>(null)
-  const run = (): void => {
-    error.value = null
-    progress.value = texts.loading
-    accessCsv(query, (rows, all) => (progress.value = access.exporting(rows, all)))
-      .then((text) => downloadText('access.csv', text, 'text/csv'))
-      .catch((failure: unknown) => (error.value = failure))
-      .finally(() => (progress.value = ''))
-      .catch(() => undefined)
-  }
+  const { save, progress, outcome } = useListFile()
+  const run = (): void =>
+    save({
+      rowsMax: EXPORTED_PAIRS_MAX,
+      read: (offset) => fetchAccessExplanations({ ...query, offset }, null, EXPORT_PAGE_PAIRS),
+      save: (rows) => downloadText('access.csv', accessCsv(rows), 'text/csv'),
+      count,
+    })
   return (
     <>
       <Button
         icon="backup"
-        isBusy={progress.value !== ''}
+        isBusy={progress !== ''}
         refused={isEmpty ? texts.picker.none : null}
         onClick={run}
       >
-        {progress.value === '' ? access.export : progress.value}
+        {progress === '' ? access.export : progress}
       </Button>
-      <FailureNotice error={error.value} />
+      {outcome}
     </>
   )
 }

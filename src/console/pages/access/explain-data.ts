@@ -87,26 +87,15 @@ export async function fetchAccessExplanations(
   return { rows: data, totalCount: meta.pagination?.totalCount ?? data.length }
 }
 
-const EXPORT_PAGE = 100
+export const EXPORT_PAGE_PAIRS = 100
 /**
- * Maximum rows of an export; limited, because the controller must compute an explanation for each
- * row.
+ * Maximum pairs of an export; limited, because the controller must compute an explanation for each
+ * pair.
  */
-export const EXPORTED_ROWS_MAX = 20_000
+export const EXPORTED_PAIRS_MAX = 20_000
 
-/** The pairs of a list as a CSV file, at most {@link EXPORTED_ROWS_MAX}. */
-export async function accessCsv(
-  query: AccessQuery,
-  onProgress: (rows: number, all: number) => void,
-): Promise<string> {
-  const rows: AccessExplained[] = []
-  for (;;) {
-    const page = await fetchAccessExplanations({ ...query, offset: rows.length }, null, EXPORT_PAGE)
-    rows.push(...page.rows)
-    const all = Math.min(page.totalCount, EXPORTED_ROWS_MAX)
-    onProgress(rows.length, all)
-    if (page.rows.length === 0 || rows.length >= all) break
-  }
+/** Pairs of a list as a CSV file. */
+export function accessCsv(rows: readonly AccessExplained[]): string {
   const { access } = texts
   return csvText([
     access.exportColumns,

@@ -4,7 +4,8 @@ import { pageTexts } from '../../page-texts.ts'
 import { DiffRows } from '../records/diff-rows.tsx'
 import { fieldLabel } from '../records/form-model.ts'
 import { findKindAtPath } from '../records/kinds.ts'
-import { type NamedRecord, useRecordNames } from '../records/record-names.ts'
+import { isObject } from '../records/json-values.ts'
+import { type NamedRecord, useRecordNames, valueTexts } from '../records/record-names.ts'
 import { type ChangedRecord, collectionForKind, recordLink } from './activity-data.ts'
 
 export function kindDisplayName(kind: string): string {
@@ -57,7 +58,10 @@ function verbOf({ before, after }: ChangedRecord): 'create' | 'update' | 'delete
   return after === null ? 'delete' : 'update'
 }
 
-/** For each field that contains ids: the collection of the records with these ids. */
+/**
+ * For each field that contains ids, as values or as names of members: the collection of the records
+ * with these ids. A dot separates the name of a member from that of its object.
+ */
 const collectionsOfFields: Readonly<Record<string, string>> = {
   authPolicyId: 'auth-policies',
   caId: 'cas',
@@ -68,19 +72,28 @@ const collectionsOfFields: Readonly<Record<string, string>> = {
   identityId: 'identities',
   identityRoles: 'identities',
   postureCheckRoles: 'posture-checks',
+  'primary.extJwt.allowedSigners': 'external-jwt-signers',
   routerId: 'edge-routers',
+  'secondary.requireExtJwtSigner': 'external-jwt-signers',
+  serviceHostingCosts: 'services',
+  serviceHostingPrecedences: 'services',
   serviceId: 'services',
   serviceRoles: 'services',
 }
 
 /**
- * Ids in the value of a field: in a list of roles, the ids after `@`; in any other field, the
- * strings themselves.
+ * Ids in the value of a field: in a list of roles, the ids after `@`; in a map, the names of the
+ * members; in any other field, the strings themselves.
  */
 function namedIds(name: string, value: unknown): readonly NamedRecord[] {
   const path = collectionsOfFields[name]
-  if (path === undefined) return []
-  return [value].flat().flatMap((one) => {
+  if (path === undefined) {
+    return isObject(value)
+      ? Object.entries(value).flatMap(([member, one]) => namedIds(`${name}.${member}`, one))
+      : []
+  }
+  const words = isObject(value) ? Object.keys(value) : [value].flat()
+  return words.flatMap((one) => {
     if (typeof one !== 'string' || one === '' || one.startsWith('#')) return []
     const isRole = name.endsWith('Roles')
     return isRole && !one.startsWith('@') ? [] : [{ path, id: one.replace(/^@/, '') }]
@@ -90,13 +103,20 @@ function namedIds(name: string, value: unknown): readonly NamedRecord[] {
 /** The value with the ids replaced by the names of the records. */
 function withNames(name: string, value: unknown, names: ReadonlyMap<string, string>): unknown {
   const path = collectionsOfFields[name]
-  if (path === undefined) return value
-  const named = (one: unknown): unknown => {
-    if (typeof one !== 'string') return one
-    const found = names.get(`${path}/${one.replace(/^@/, '')}`) ?? ''
-    return found === '' ? one : `${one.startsWith('@') ? '@' : ''}${found}`
+  if (path === undefined) {
+    if (!isObject(value)) return value
+    const members = Object.entries(value).map(([member, one]) => [
+      member,
+      withNames(`${name}.${member}`, one, names),
+    ])
+    return Object.fromEntries(members)
   }
-  return Array.isArray(value) ? value.map(named) : named(value)
+  const nameOf = (word: string): string => {
+    const found = names.get(`${path}/${word.replace(/^@/, '')}`) ?? ''
+    return found === '' ? word : `${word.startsWith('@') ? '@' : ''}${found}`
+  }
+  const named = (one: unknown): unknown => (typeof one === 'string' ? nameOf(one) : one)
+  return Array.isArray(value) ? value.map(named) : valueTexts(named(value), nameOf)
 }
 
 function FieldDiff({ change: { before, after } }: { readonly change: ChangedRecord }) {
@@ -113,11 +133,11 @@ function FieldDiff({ change: { before, after } }: { readonly change: ChangedReco
         <div key={name}>
           <dt>{fieldLabel(name)}</dt>
           <DiffRows
-            before={before?.[name]}
-            after={after?.[name]}
+            before={withNames(name, before?.[name], known)}
+            after={withNames(name, after?.[name], known)}
             hasBefore={before !== null}
             hasAfter={after !== null}
-            textOf={(value) => valueText(withNames(name, value, known))}
+            textOf={valueText}
           />
         </div>
       ))}

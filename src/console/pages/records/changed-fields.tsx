@@ -1,9 +1,9 @@
 import { visibleText } from '../../app/visible-text.ts'
-import type { FormField } from './form-field.ts'
+import type { FormField, Widget } from './form-field.ts'
 import { type FormFieldChange, fieldLabel } from './form-model.ts'
 import { DiffRows } from './diff-rows.tsx'
-import { isDeepEqual } from './json-values.ts'
-import { type NamedRecord, useRecordNames } from './record-names.ts'
+import { isDeepEqual, isObject, stringItems } from './json-values.ts'
+import { type NamedRecord, useRecordNames, valueTexts } from './record-names.ts'
 
 /** The values that a save changes; references have names. A new record has no earlier values. */
 export function ChangedFields(props: {
@@ -12,25 +12,30 @@ export function ChangedFields(props: {
   readonly isNew: boolean
 }) {
   const { changes, fields, isNew } = props
-  const references = changes.flatMap((change) => recordsIn(change, fields))
-  const names = useRecordNames(references)
-  const nameOf = (word: string): string => {
-    const id = word.replace(/^@/, '')
-    const known = references.find((one) => one.id === id)
-    const name = known === undefined ? '' : (names.get(`${known.path}/${id}`) ?? '')
-    return name === '' ? word : `${word.startsWith('@') ? '@' : ''}${visibleText(name)}`
-  }
+  const rows = changes.map(({ name, before, after }) => {
+    const field = fields.find((one) => one.name === name)
+    const references = [before, after].flatMap((value) => recordsIn(value, field?.widget))
+    return { name, before, after, field, references }
+  })
+  const names = useRecordNames(rows.flatMap(({ references }) => references))
   return (
     <dl class="diff">
-      {changes.map(({ name, before, after }) => {
-        const field = fields.find((one) => one.name === name)
+      {rows.map(({ name, before, after, field, references }) => {
+        const nameOf = (word: string): string => {
+          const id = word.replace(/^@/, '')
+          const known = references.find((one) => one.id === id)
+          const found = known === undefined ? '' : (names.get(`${known.path}/${id}`) ?? '')
+          return found === '' ? word : `${word.startsWith('@') ? '@' : ''}${visibleText(found)}`
+        }
         const isAttribute = field?.widget.is === 'roles' && field.widget.isOwn
+        const listed = (value: unknown): unknown =>
+          field?.widget.is === 'byService' ? valueTexts(value, nameOf) : value
         return (
           <div key={name}>
             <dt>{field?.label ?? fieldLabel(name)}</dt>
             <DiffRows
-              before={before}
-              after={after}
+              before={listed(before)}
+              after={listed(after)}
               hasBefore={!isNew}
               hasAfter
               textOf={(value) => shownValue(value, isAttribute ? (word) => `#${word}` : nameOf)}
@@ -42,13 +47,10 @@ export function ChangedFields(props: {
   )
 }
 
-/** Records that the value of a field refers to by id. */
-function recordsIn(
-  { name, before, after }: FormFieldChange,
-  fields: readonly Pick<FormField, 'name' | 'widget'>[],
-): NamedRecord[] {
-  const widget = fields.find((field) => field.name === name)?.widget
-  const words = [before, after].flat().filter((one): one is string => typeof one === 'string')
+/** Records that a value of this widget refers to by id. */
+function recordsIn(value: unknown, widget: Widget | undefined): NamedRecord[] {
+  const words = stringItems([value].flat())
+  const members = isObject(value) ? value : {}
   switch (widget?.is) {
     case 'roles':
       return words
@@ -57,6 +59,12 @@ function recordsIn(
     case 'reference':
     case 'references':
       return words.filter((id) => id !== '').map((id) => ({ path: widget.kind, id }))
+    case 'byService':
+      return Object.keys(members).map((id) => ({ path: 'services', id }))
+    case 'enrollment':
+      return stringItems([members['ottca']]).map((id) => ({ path: 'cas', id }))
+    case 'group':
+      return widget.fields.flatMap((field) => recordsIn(members[field.name], field.widget))
     default:
       return []
   }
@@ -68,5 +76,7 @@ function shownValue(value: unknown, nameOf: (word: string) => string): string {
     return value.map(nameOf).join('\n')
   }
   if (typeof value === 'string') return nameOf(value)
-  return typeof value === 'object' ? JSON.stringify(value, null, 2) : String(value)
+  if (typeof value !== 'object') return String(value)
+  const named = (_: string, one: unknown): unknown => (typeof one === 'string' ? nameOf(one) : one)
+  return JSON.stringify(value, named, 2)
 }

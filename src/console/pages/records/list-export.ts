@@ -6,7 +6,7 @@ import type { ConsoleKind } from './kinds.ts'
 import { listFacets } from './list-facets.ts'
 import { readsRelated, withRelated } from './list-relations.ts'
 import { configTypeUse, postureRequirement } from './record-cell.tsx'
-import { readRowPage, type RecordRow } from './record-data.ts'
+import { readRowPage, type RecordRow, type RowPage } from './record-data.ts'
 import { hostState } from './service-hosts.tsx'
 
 const PAGE = 500
@@ -16,7 +16,7 @@ const PAGE = 500
  */
 const RELATED_PAGE = 90
 /** Maximum rows of an export; limited, because the browser keeps them in memory. */
-const EXPORTED_ROWS_MAX = 100_000
+export const EXPORTED_ROWS_MAX = 100_000
 
 /**
  * Fields whose values would let a reader of the file enroll or log in. Exports omit them, and no
@@ -29,23 +29,16 @@ export const secretMemberNames: ReadonlySet<string> = new Set([
   'enrollmentToken',
 ])
 
-/** The rows of a list, with its filter and order, at most {@link EXPORTED_ROWS_MAX}. */
-export async function readAllRows(
+/** Rows of a list from this offset, with its filter and order. */
+export async function readExportedPage(
   kind: ConsoleKind,
   state: ListState,
   fields: readonly string[],
-  onProgress: (rows: number, all: number) => void,
-): Promise<readonly RecordRow[]> {
-  const rows: RecordRow[] = []
-  const limit = readsRelated(kind) ? RELATED_PAGE : PAGE
-  for (;;) {
-    const range = { limit, offset: rows.length }
-    const page = await readRowPage(kind.path, state, fields, range, undefined, listFacets(kind))
-    rows.push(...(await withRelated(kind, page)).rows)
-    const all = Math.min(page.totalCount, EXPORTED_ROWS_MAX)
-    onProgress(Math.min(rows.length, all), all)
-    if (page.rows.length === 0 || rows.length >= all) return rows.slice(0, EXPORTED_ROWS_MAX)
-  }
+  offset: number,
+): Promise<RowPage> {
+  const range = { limit: readsRelated(kind) ? RELATED_PAGE : PAGE, offset }
+  const page = await readRowPage(kind.path, state, fields, range, undefined, listFacets(kind))
+  return await withRelated(kind, page)
 }
 
 export function rowsAsJson(rows: readonly RecordRow[]): string {

@@ -323,10 +323,9 @@ function FilterBar(props: {
         </Button>
       ) : null}
       {shown === null || shown.page.totalCount === 0 ? null : (
-        <span class="exports">
+        <ListExportButtons kind={kind} state={state} fields={shown.fields} columns={columns}>
           <ColumnChoice kind={kind} available={shown.available} />
-          <ListExportButtons kind={kind} state={state} fields={shown.fields} columns={columns} />
-        </span>
+        </ListExportButtons>
       )}
     </div>
   )

@@ -1,9 +1,10 @@
 import { type Signal, useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 
 import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
 import { sortByName } from '../../app/name-order.ts'
 import { downloadText } from '../../app/download.ts'
-import { FailureNotice } from '../../app/failure.tsx'
+import { useListFile } from '../../app/list-file.tsx'
 import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { isReadOnly } from '../../app/console-state.ts'
 import { isNarrowWindow } from '../../app/narrow.ts'
@@ -16,7 +17,7 @@ import { ChangeDialog, type RecordChange } from './change-dialog.tsx'
 import { chosenOption, EVERY, formatListState, type ListState } from './filters.ts'
 import type { ConsoleKind } from './kinds.ts'
 import { listFacets, type ListFacet } from './list-facets.ts'
-import { readAllRows, rowsAsCsv, rowsAsJson } from './list-export.ts'
+import { EXPORTED_ROWS_MAX, readExportedPage, rowsAsCsv, rowsAsJson } from './list-export.ts'
 import { recordApiPath, type RecordRow, type RowPage, writeRecord } from './record-data.ts'
 import { RolesInput } from './reference-inputs.tsx'
 import { rowTitle } from './row-title.ts'
@@ -142,47 +143,48 @@ export function ActiveFilters(props: FilterProps) {
   )
 }
 
-/** Saves all rows of the list as a file. */
+/** Saves the rows of the list as a file; `children` are beside the menu of formats. */
 export function ListExportButtons(props: {
   readonly kind: ConsoleKind
   readonly state: ListState
   readonly fields: readonly string[]
   readonly columns: readonly string[]
+  readonly children: ComponentChildren
 }) {
-  const { kind, state, fields, columns } = props
-  const { list, access } = texts
-  const progress = useSignal('')
-  const error = useSignal<unknown>(null)
-  const run = (format: 'csv' | 'json') => (): void => {
-    error.value = null
-    progress.value = texts.loading
-    readAllRows(kind, state, fields, (rows, all) => (progress.value = access.exporting(rows, all)))
-      .then((rows) => {
+  const { kind, state, fields, columns, children } = props
+  const { list } = texts
+  const { save, progress, outcome } = useListFile()
+  const run = (format: 'csv' | 'json') => (): void =>
+    save({
+      rowsMax: EXPORTED_ROWS_MAX,
+      read: (offset) => readExportedPage(kind, state, fields, offset),
+      save: (rows) => {
         const text = format === 'csv' ? rowsAsCsv(rows, columns) : rowsAsJson(rows)
         downloadText(
           `${kind.path}.${format}`,
           text,
           format === 'csv' ? 'text/csv' : 'application/json',
         )
-      })
-      .catch((failure: unknown) => (error.value = failure))
-      .finally(() => (progress.value = ''))
-      .catch(() => undefined)
-  }
+      },
+      count: (amount) => texts.count(amount, kind.one, kind.many),
+    })
   const buttons = (['csv', 'json'] as const).map((format) => (
-    <Button key={format} kind="quiet" isBusy={progress.value !== ''} onClick={run(format)}>
+    <Button key={format} kind="quiet" isBusy={progress !== ''} onClick={run(format)}>
       {list.exportAs[format]}
     </Button>
   ))
   return (
     <>
-      <Menu label={list.exports} icon="backup" closesOnChoice>
-        {buttons}
-      </Menu>
-      <span class="faint small" role="status">
-        {progress.value}
+      <span class="exports">
+        {children}
+        <Menu label={list.exports} icon="backup" closesOnChoice>
+          {buttons}
+        </Menu>
+        <span class="faint small" role="status">
+          {progress}
+        </span>
       </span>
-      <FailureNotice error={error.value} />
+      {outcome}
     </>
   )
 }

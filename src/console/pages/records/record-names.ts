@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
 import { hasPermission } from '../../app/management-document.ts'
+import { isObject } from './json-values.ts'
 import { findKindAtPath } from './kinds.ts'
 import { readRecordNames } from './record-data.ts'
 
@@ -41,6 +42,12 @@ export function useRecordNames(records: readonly NamedRecord[]): ReadonlyMap<str
     return () => stopping.abort()
   }, [key])
   return known.value
+}
+
+/** A text for each value of a map by ID, such as `wiki: 7`; another value is unchanged. */
+export function valueTexts(value: unknown, nameOf: (id: string) => string): unknown {
+  if (!isObject(value)) return value
+  return Object.entries(value).map(([id, one]) => `${nameOf(id)}: ${String(one)}`)
 }
 
 /**
