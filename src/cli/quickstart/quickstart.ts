@@ -36,7 +36,7 @@ import { prepareRouter } from './routers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { acquirePathLock } from '../terminal/process-lock.ts'
 
-const READY_MS_MAX = 120_000
+const READY_MS_MAX = 240_000
 const POLL_MS = 100
 const ANSWER_MS_MAX = 5_000
 const LOG_TAIL_BYTES = 2000
