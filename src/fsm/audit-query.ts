@@ -2,7 +2,6 @@ import { auditEntry } from '../entities/kinds/audit-entry.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
 import { historyFields, historyKinds } from '../entities/history-kinds.ts'
-import type { KindName } from '../entities/kind-names.ts'
 import { entitiesByName } from '../entities/registry.ts'
 import type { AuditedChange } from '../ports/audit.ts'
 import type { HistoryQuery, ListQuery, ListResult } from '../ports/state-view.ts'
@@ -69,7 +68,7 @@ export function* listHistory(state: State, query: HistoryQuery): Generator<void,
     quotedIds === null || quotedIds.some((id) => line.includes(id))
   const fits: RecordPredicate = (entry) =>
     isWanted(entry, query) &&
-    (ids === null || isAbout(entry, query.kind, ids)) &&
+    (ids === null || isAbout(entry, query, ids)) &&
     (test === null || test(entry))
   return yield* collect(state.audit, { test: fits, order, page, mayFit })
 }
@@ -109,14 +108,30 @@ function isWanted(entry: EntityRecord, query: HistoryQuery): boolean {
   return Number(at) >= (sinceMs ?? 0) && Number(at) <= (untilMs ?? Infinity)
 }
 
+/**
+ * A test for the kinds of records in which a query searches: the kind of the query, and only kinds
+ * that the reader may read. Otherwise the reader could guess names of other records, because an
+ * entry about a readable record can contain them.
+ */
+function isSearchedIn({
+  kind,
+  tables,
+}: Pick<HistoryQuery, 'kind' | 'tables'>): (other: unknown) => boolean {
+  return (other) => {
+    const table = tableOf(other)
+    // @guard history-and-undo--name
+    if (tables !== null && !tables.has(table)) return false
+    return kind === undefined || table === tableOf(kind)
+  }
+}
+
 /** Whether an entry wrote one of the records, for its caller or as a consequence. */
 function isAbout(
   entry: EntityRecord,
-  kind: KindName | undefined,
+  query: Pick<HistoryQuery, 'kind' | 'tables'>,
   ids: ReadonlySet<string>,
 ): boolean {
-  const isOfKind = (other: unknown): boolean =>
-    kind === undefined || tableOf(other) === tableOf(kind)
+  const isOfKind = isSearchedIn(query)
   if (ids.has(String(entry['entityId'])) && isOfKind(entry['entity'])) return true
   return parseAuditedChanges(entry).changes.some(
     (change) => ids.has(change.id) && isOfKind(change.kind),
@@ -129,12 +144,11 @@ function isAbout(
  */
 function* recordIds(
   state: State,
-  { kind }: HistoryQuery,
+  query: HistoryQuery,
   record: string,
 ): Generator<void, ReadonlySet<string>> {
   const ids = new Set([record])
-  const isOfKind = (other: unknown): boolean =>
-    kind === undefined || tableOf(other) === tableOf(kind)
+  const isOfKind = isSearchedIn(query)
   for (const one of historyKinds) {
     const { indexes } = state.table(one)
     const owner = isOfKind(one) && indexes.isUnique('name') ? indexes.owner('name', record) : null

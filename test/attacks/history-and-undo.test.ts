@@ -143,6 +143,53 @@ test('the history shows its reader only entries and changes of kinds that the re
   expect(await listed(await callerWith(), history)).toEqual([])
 })
 
+test('a refused undo reveals nothing about records that the caller may not read', async () => {
+  const id = await newService(root, 'archive')
+  const policyId = await made(root, `${management}/service-policies`, {
+    name: 'hidden policy of archive',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    serviceRoles: [`@${id}`],
+  })
+  await root.call('DELETE', `${management}/services/${id}`)
+  const { index } = await newest(`record=${id}`)
+  const url = `${history}/${String(index)}/undo`
+  const writer = await callerWith('service', 'service-policy.update')
+  const reader = await callerWith('service')
+  const refusals = async (): Promise<string[]> => {
+    const replies = [
+      await reader.get(url),
+      await writer.get(url),
+      await reader.call('POST', url),
+      await writer.call('POST', url),
+    ]
+    expect(replies.map(({ status }) => status)).toEqual([401, 401, 401, 401])
+    return replies.map(({ body }) => String(body.error?.cause?.['message']))
+  }
+  const before = await refusals()
+  expect(before.join()).not.toContain('hidden policy')
+  await root.call('PATCH', `${management}/service-policies/${policyId}`, { serviceRoles: ['#all'] })
+  expect(await refusals()).toEqual(before)
+})
+
+test('a search of the history by name finds no record of a kind that its caller may not read', async () => {
+  const id = await newService(root, 'wiki')
+  await made(root, `${management}/service-policies`, {
+    name: 'hidden policy of wiki',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    serviceRoles: [`@${id}`],
+  })
+  await root.call('DELETE', `${management}/services/${id}`)
+  const query = 'record=hidden%20policy%20of%20wiki'
+  expect(await listed(root, `${history}?${query}`)).toHaveLength(2)
+  const reader = await callerWith('service.read')
+  expect(await listed(reader, `${history}?${query}`)).toEqual([])
+  expect(await listed(reader, `${history}?record=wiki`)).toHaveLength(2)
+})
+
 // The attack: somebody writes so much that the audit log evicts the changes of others.
 
 test('if one actor floods the history, this actor’s changes are evicted first, also after a restart', async () => {
