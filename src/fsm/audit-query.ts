@@ -16,8 +16,13 @@ import { sortComparator } from './query/symbols.ts'
 import { QueryCostCounter } from './query/query-cost.ts'
 
 export const auditQueryLimits = {
-  /** Number of records that one step of a query reads. */
+  /** Maximum number of records that one step of a query reads. */
   stepRecords: 128,
+  /**
+   * Number of characters of records after which a step of a query ends, because a record can have
+   * more than 16,384.
+   */
+  stepCharacters: 32_768,
   /**
    * Maximum number of matching records that are sorted; a query with more matches fails with status
    * 400.
@@ -155,10 +160,9 @@ function* recordIds(
     if (typeof owner === 'string') ids.add(owner)
   }
   const text = JSON.stringify(record)
-  let seen = 0
+  const step = new QueryStep()
   for (const line of state.audit.newestLines()) {
-    seen += 1
-    if (seen % auditQueryLimits.stepRecords === 0) yield
+    if (step.isFullBefore(line)) yield
     if (!line.includes(text) || ids.size >= auditQueryLimits.namesakesMax) continue
     const entry = parseAuditLine(line)
     const { entity, entityId, entityName } = entry as Readonly<Record<string, unknown>>
@@ -169,6 +173,23 @@ function* recordIds(
     }
   }
   return ids
+}
+
+/** The work of the current step of a query. */
+class QueryStep {
+  #records = 0
+  #characters = 0
+
+  /** Adds a record. Returns whether a new step must begin with it. */
+  isFullBefore(line: string): boolean {
+    const { stepRecords, stepCharacters } = auditQueryLimits
+    // @guard history-and-undo--steps
+    const isFull = this.#records >= stepRecords || this.#characters >= stepCharacters
+    if (isFull) this.#records = this.#characters = 0
+    this.#records += 1
+    this.#characters += line.length
+    return isFull
+  }
 }
 
 interface Wanted {
@@ -204,10 +225,10 @@ function* collect(
 ): Generator<void, ListResult> {
   const end = page.offset + page.limit
   const kept: EntityRecord[] = []
-  let [seen, totalCount] = [0, 0]
+  let totalCount = 0
+  const step = new QueryStep()
   for (const line of log.newestLines()) {
-    seen += 1
-    if (seen % auditQueryLimits.stepRecords === 0) yield
+    if (step.isFullBefore(line)) yield
     if (mayFit?.(line) === false) continue
     const record = parseAuditLine(line)
     if (test?.(record) === false) continue
