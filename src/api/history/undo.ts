@@ -28,6 +28,7 @@ import {
   toWriteRequest,
 } from '../http/request-context.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
+import type { ListResponseSerializer } from '../http/responses/list-response-serializer.ts'
 import { requireCaller } from '../sessions/current-identity.ts'
 import {
   auditRow,
@@ -46,6 +47,7 @@ import {
 
 export interface UndoServiceDeps extends PreviewOperationsDeps {
   readonly writer: ProposalWriter
+  readonly lists: ListResponseSerializer
 }
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
