@@ -12,7 +12,7 @@ async function holderOf(permission: string): Promise<CallerOf> {
   )
 }
 
-// Goal: permissions.md, which lists the effects, tells an administrator what a holder can do.
+// Goal: an administrator finds in permissions.md what the holder of a permission can do.
 describe('The effect of a permission includes', () => {
   test('the configs that clients receive, for config-type.update', async () => {
     const types = await listed(root, `${management}/config-types?limit=500`)

@@ -59,8 +59,8 @@ export class ProviderLogIns {
   }
 
   /**
-   * The token for a code; null if another issuer has issued the code, or the provider does not return
-   * the token that the signer requires.
+   * The token for a code; null if another issuer has issued the code, or the provider does not
+   * return the token that the signer requires.
    */
   async redeem(
     signer: ExternalJwtSigner,
