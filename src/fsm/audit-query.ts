@@ -2,7 +2,6 @@ import { auditEntry } from '../entities/kinds/audit-entry.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
 import { historyFields, historyKinds } from '../entities/history-kinds.ts'
-import type { KindName } from '../entities/kind-names.ts'
 import { entitiesByName } from '../entities/registry.ts'
 import type { AuditedChange } from '../ports/audit.ts'
 import type { HistoryQuery, ListQuery, ListResult } from '../ports/state-view.ts'
@@ -17,8 +16,13 @@ import { sortComparator } from './query/symbols.ts'
 import { QueryCostCounter } from './query/query-cost.ts'
 
 export const auditQueryLimits = {
-  /** Number of records that one step of a query reads. */
+  /** Maximum number of records that one step of a query reads. */
   stepRecords: 128,
+  /**
+   * Number of characters of records after which a step of a query ends, because a record can have
+   * more than 16,384.
+   */
+  stepCharacters: 32_768,
   /**
    * Maximum number of matching records that are sorted; a query with more matches fails with status
    * 400.
@@ -69,7 +73,7 @@ export function* listHistory(state: State, query: HistoryQuery): Generator<void,
     quotedIds === null || quotedIds.some((id) => line.includes(id))
   const fits: RecordPredicate = (entry) =>
     isWanted(entry, query) &&
-    (ids === null || isAbout(entry, query.kind, ids)) &&
+    (ids === null || isAbout(entry, query, ids)) &&
     (test === null || test(entry))
   return yield* collect(state.audit, { test: fits, order, page, mayFit })
 }
@@ -109,14 +113,30 @@ function isWanted(entry: EntityRecord, query: HistoryQuery): boolean {
   return Number(at) >= (sinceMs ?? 0) && Number(at) <= (untilMs ?? Infinity)
 }
 
+/**
+ * A test for the kinds of records in which a query searches: the kind of the query, and only kinds
+ * that the reader may read. Otherwise the reader could guess names of other records, because an
+ * entry about a readable record can contain them.
+ */
+function isSearchedIn({
+  kind,
+  tables,
+}: Pick<HistoryQuery, 'kind' | 'tables'>): (other: unknown) => boolean {
+  return (other) => {
+    const table = tableOf(other)
+    // @guard history-and-undo--name
+    if (tables !== null && !tables.has(table)) return false
+    return kind === undefined || table === tableOf(kind)
+  }
+}
+
 /** Whether an entry wrote one of the records, for its caller or as a consequence. */
 function isAbout(
   entry: EntityRecord,
-  kind: KindName | undefined,
+  query: Pick<HistoryQuery, 'kind' | 'tables'>,
   ids: ReadonlySet<string>,
 ): boolean {
-  const isOfKind = (other: unknown): boolean =>
-    kind === undefined || tableOf(other) === tableOf(kind)
+  const isOfKind = isSearchedIn(query)
   if (ids.has(String(entry['entityId'])) && isOfKind(entry['entity'])) return true
   return parseAuditedChanges(entry).changes.some(
     (change) => ids.has(change.id) && isOfKind(change.kind),
@@ -129,22 +149,20 @@ function isAbout(
  */
 function* recordIds(
   state: State,
-  { kind }: HistoryQuery,
+  query: HistoryQuery,
   record: string,
 ): Generator<void, ReadonlySet<string>> {
   const ids = new Set([record])
-  const isOfKind = (other: unknown): boolean =>
-    kind === undefined || tableOf(other) === tableOf(kind)
+  const isOfKind = isSearchedIn(query)
   for (const one of historyKinds) {
     const { indexes } = state.table(one)
     const owner = isOfKind(one) && indexes.isUnique('name') ? indexes.owner('name', record) : null
     if (typeof owner === 'string') ids.add(owner)
   }
   const text = JSON.stringify(record)
-  let seen = 0
+  const step = new QueryStep()
   for (const line of state.audit.newestLines()) {
-    seen += 1
-    if (seen % auditQueryLimits.stepRecords === 0) yield
+    if (step.isFullBefore(line)) yield
     if (!line.includes(text) || ids.size >= auditQueryLimits.namesakesMax) continue
     const entry = parseAuditLine(line)
     const { entity, entityId, entityName } = entry as Readonly<Record<string, unknown>>
@@ -155,6 +173,23 @@ function* recordIds(
     }
   }
   return ids
+}
+
+/** The work of the current step of a query. */
+class QueryStep {
+  #records = 0
+  #characters = 0
+
+  /** Adds a record. Returns whether a new step must begin with it. */
+  isFullBefore(line: string): boolean {
+    const { stepRecords, stepCharacters } = auditQueryLimits
+    // @guard history-and-undo--steps
+    const isFull = this.#records >= stepRecords || this.#characters >= stepCharacters
+    if (isFull) this.#records = this.#characters = 0
+    this.#records += 1
+    this.#characters += line.length
+    return isFull
+  }
 }
 
 interface Wanted {
@@ -190,10 +225,10 @@ function* collect(
 ): Generator<void, ListResult> {
   const end = page.offset + page.limit
   const kept: EntityRecord[] = []
-  let [seen, totalCount] = [0, 0]
+  let totalCount = 0
+  const step = new QueryStep()
   for (const line of log.newestLines()) {
-    seen += 1
-    if (seen % auditQueryLimits.stepRecords === 0) yield
+    if (step.isFullBefore(line)) yield
     if (mayFit?.(line) === false) continue
     const record = parseAuditLine(line)
     if (test?.(record) === false) continue

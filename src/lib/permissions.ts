@@ -11,6 +11,7 @@ export const permissionEffectScopes = [
   'routers',
   'services',
   'posture',
+  'running',
   'invited',
   'records',
 ] as const
@@ -21,7 +22,6 @@ type PermissionReach = (typeof permissionEffectScopes)[number]
  * action of a kind has none.
  */
 type Reaches = readonly [PermissionReach, PermissionReach, PermissionReach, PermissionReach]
-const plain: Reaches = ['records', 'records', 'records', 'records']
 const writes = (reach: PermissionReach, ofReads: PermissionReach = 'records'): Reaches => [
   ofReads,
   reach,
@@ -38,7 +38,7 @@ const reachesOfKinds = {
   'auth-policy': writes('logIns'),
   ca: writes('administrator'),
   config: writes('services'),
-  'config-type': plain,
+  'config-type': ['records', 'records', 'services', 'records'],
   'edge-router-policy': writes('routers'),
   enrollment: writes('identities', 'invited'),
   'external-jwt-signer': writes('administrator'),
@@ -46,10 +46,12 @@ const reachesOfKinds = {
   'posture-check': ['records', 'posture', 'posture', 'posture'],
   router: writes('routers', 'invited'),
   service: writes('services'),
-  'service-edge-router-policy': plain,
+  'service-edge-router-policy': writes('services'),
   'service-policy': writes('services'),
   terminator: writes('services'),
 } as const satisfies Readonly<Record<string, Reaches>>
+/** `running`: sessions, circuits and links, also those of administrators. */
+const reachesOfOps: Reaches = ['records', 'records', 'running', 'running']
 const kinds = Object.keys(reachesOfKinds) as readonly (keyof typeof reachesOfKinds)[]
 /**
  * Kinds whose permissions cannot be granted: operations that need them require an administrator,
@@ -102,7 +104,7 @@ const READ_EVERYTHING = 'admin_readonly'
  */
 export function permissionEffectScope(permission: string): PermissionReach {
   const [kind = '', action] = permission.split('.')
-  const known: Readonly<Record<string, Reaches>> = reachesOfKinds
+  const known: Readonly<Record<string, Reaches>> = { ...reachesOfKinds, ops: reachesOfOps }
   const reaches = known[kind]
   if (permission === READ_EVERYTHING) {
     return furthest(Object.values(known).map(([ofReads]) => ofReads))

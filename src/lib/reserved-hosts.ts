@@ -41,14 +41,21 @@ export function isReservedHost({ hostname }: URL, allowsThisHost = false): boole
  * @param allowsThisHost as for `isReservedHost`.
  */
 export function isReservedAddress(address: string, allowsThisHost = false): boolean {
-  const isIn = (list: BlockList, one: string): boolean =>
-    list.check(one, isIP(one) === 6 ? 'ipv6' : 'ipv4')
+  return leadsInto(alwaysRefused, address) || (!allowsThisHost && leadsInto(thisHost, address))
+}
+
+/**
+ * Whether a connection to the address may reach an address in the list. False for a text that is no
+ * address.
+ */
+export function leadsInto(list: BlockList, address: string): boolean {
   // Removes the zone: an address may include the name of its network interface.
   const plain = address.replace(/%.*$/s, '')
   const version = isIP(plain)
   if (version === 0) return false
+  // @guard signer-keys--embedded
   const reached = version === 6 ? [plain, ...embeddedIpv4(plain)] : [plain]
-  return reached.some((one) => isIn(alwaysRefused, one) || (!allowsThisHost && isIn(thisHost, one)))
+  return reached.some((one) => list.check(one, isIP(one) === 6 ? 'ipv6' : 'ipv4'))
 }
 
 function blockListOf(networks: readonly string[]): BlockList {

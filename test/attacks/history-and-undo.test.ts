@@ -10,6 +10,7 @@ import {
   shown,
 } from '../api/support/network.ts'
 import { auditLimits } from '../../src/fsm/records/audit-line.ts'
+import { listHistory } from '../../src/fsm/audit-query.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -141,6 +142,76 @@ test('the history shows its reader only entries and changes of kinds that the re
     expect((await reader.get(`${history}?${query}`)).status, query).toBe(401)
   }
   expect(await listed(await callerWith(), history)).toEqual([])
+})
+
+test('a refused undo reveals nothing about records that the caller may not read', async () => {
+  const id = await newService(root, 'archive')
+  const policyId = await made(root, `${management}/service-policies`, {
+    name: 'hidden policy of archive',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    serviceRoles: [`@${id}`],
+  })
+  await root.call('DELETE', `${management}/services/${id}`)
+  const { index } = await newest(`record=${id}`)
+  const url = `${history}/${String(index)}/undo`
+  const writer = await callerWith('service', 'service-policy.update')
+  const reader = await callerWith('service')
+  const refusals = async (): Promise<string[]> => {
+    const replies = [
+      await reader.get(url),
+      await writer.get(url),
+      await reader.call('POST', url),
+      await writer.call('POST', url),
+    ]
+    expect(replies.map(({ status }) => status)).toEqual([401, 401, 401, 401])
+    return replies.map(({ body }) => String(body.error?.cause?.['message']))
+  }
+  const before = await refusals()
+  expect(before.join()).not.toContain('hidden policy')
+  await root.call('PATCH', `${management}/service-policies/${policyId}`, { serviceRoles: ['#all'] })
+  expect(await refusals()).toEqual(before)
+})
+
+test('a search of the history by name finds no record of a kind that its caller may not read', async () => {
+  const id = await newService(root, 'wiki')
+  await made(root, `${management}/service-policies`, {
+    name: 'hidden policy of wiki',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    serviceRoles: [`@${id}`],
+  })
+  await root.call('DELETE', `${management}/services/${id}`)
+  const query = 'record=hidden%20policy%20of%20wiki'
+  expect(await listed(root, `${history}?${query}`)).toHaveLength(2)
+  const reader = await callerWith('service.read')
+  expect(await listed(reader, `${history}?${query}`)).toEqual([])
+  expect(await listed(reader, `${history}?record=wiki`)).toHaveLength(2)
+})
+
+// The attack: somebody fills the audit log with large changes and searches it, so that other
+// callers wait.
+
+test('a step of a search reads only a limited number of characters of the audit log', () => {
+  const state = new ClusterState()
+  const change = JSON.stringify([{ kind: 'config', id: 'c', name: 'x'.repeat(15_000) }])
+  const count = 64
+  for (let index = 1; index <= count; index += 1) {
+    const who = { actor: 'mallory', actorName: '', session: 's', address: '192.0.2.1' }
+    const what = { action: 'patch', entity: 'config', entityId: 'c', entityName: 'c' }
+    const rest = { outcome: 'done', fields: [], also: [], reason: '' }
+    state.remember({ index, atMs: index, ...who, ...what, ...rest, change })
+    state.forget()
+  }
+  const none = { kind: undefined, actor: undefined, action: undefined }
+  const always = { sinceMs: undefined, untilMs: undefined }
+  const query = { tables: null, isOfRecords: true, record: 'c', ...none, ...always }
+  let steps = 0
+  for (const _ of listHistory(state, query)) steps += 1
+  // The search reads the log twice: for the ids of the records, and for their entries.
+  expect(steps).toBeGreaterThanOrEqual(Math.floor((2 * count * change.length) / 65_536))
 })
 
 // The attack: somebody writes so much that the audit log evicts the changes of others.

@@ -20,7 +20,7 @@ const given = {
   audit: { refused: keep, answered: keep },
   publishFact: keep,
 }
-const { controller, root } = await controllerForFile({}, rules, given)
+const { controller, root } = await controllerForFile({ providerLogInsOfOneMax: 100 }, rules, given)
 const hasty = await controllerForFile({ providerLogInsOfOneMax: 3 }, rules, given)
 
 const issuer = `https://localhost:${server.port}`
@@ -82,12 +82,13 @@ async function newSigner(fields: object = {}, of: CallerOf = root): Promise<stri
 
 const begin = (signerId: string, at = controller): Promise<Reply> =>
   new CallerOf(at).call('POST', `${client}/provider-log-in/endpoint`, { signerId })
-const redeem = (signerId: string): Promise<Reply> =>
+const redeem = (signerId: string, rest: object = {}): Promise<Reply> =>
   new CallerOf(controller).call('POST', `${client}/provider-log-in/token`, {
     signerId,
     code: 'a-secret-code',
     codeVerifier: 'a-secret-verifier',
     redirectUri: 'https://ctrl1.test/console/',
+    ...rest,
   })
 
 test('the controller redeems an authorization code at the provider of the signer, and the resulting token logs in', async () => {
@@ -134,6 +135,25 @@ test('a provider’s metadata can neither make the controller request a metadata
   document = {}
   answerCode = () => Promise.resolve([])
   expect((await redeem(await newSigner())).status).toBe(401)
+})
+
+// The attack: a malicious provider redirects the browser of its user to the log-in page of another
+// provider, or of the controller, to get the code that this log-in issues (RFC 9207).
+test('the controller sends a provider no code that another issuer has issued', async () => {
+  const token = await provider.token('alice-id')
+  answerCode = () => Promise.resolve({ id_token: token })
+  const signerId = await newSigner()
+  for (const other of ['https://ctrl1.test/oidc', `${issuer}/`, '']) {
+    expect((await redeem(signerId, { issuer: other })).status, other).toBe(401)
+  }
+  document = { authorization_response_iss_parameter_supported: true }
+  const strictId = await newSigner()
+  expect((await redeem(strictId)).status).toBe(401)
+  expect(forms).toEqual([])
+  for (const one of [() => redeem(strictId, { issuer }), async () => redeem(await newSigner())]) {
+    expect((await one()).status).toBe(200)
+    document = {}
+  }
 })
 
 test('a source address can start only a limited number of log-ins at a provider, which cause one request to the provider', async () => {

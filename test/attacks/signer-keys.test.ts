@@ -137,6 +137,15 @@ test('a controller requests no JWKS from a name if any of its addresses is refus
   await expect(endpoint.fetch(server.url)).rejects.toThrow('an address that is not allowed')
 })
 
+test('a controller requests no JWKS from an IPv6 address that leads to a refused IPv4 network', async () => {
+  const endpoint = new KeyFetcher(hasty, { ...open, refusedNetworks: ['10.0.0.0/8'] })
+  // NAT64, 6to4, an IPv4-mapped and an IPv4-compatible address, each of 10.1.2.3.
+  for (const host of ['64:ff9b::a01:203', '2002:a01:203::1', '::ffff:a01:203', '::a01:203']) {
+    const fetched = endpoint.fetch(`https://[${host}]/keys`)
+    await expect(fetched, host).rejects.toThrow('an address that is not allowed')
+  }
+})
+
 test('a controller loads no keys without TLS, and none from a server with an untrusted certificate', async () => {
   let requests = 0
   const plain = createServer((_request, response) => {

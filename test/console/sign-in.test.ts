@@ -62,7 +62,7 @@ describe('A sign-in to the console', () => {
       code_challenge_method: 'S256',
     })
     const found = back(query.get('state') ?? '')
-    expect(found).toMatchObject({ code: 'c1', backTo: '/console/services?x=1' })
+    expect(found).toMatchObject({ code: 'c1', backTo: '/console/services?x=1', issuer: 'x' })
     const digest = createHash('sha256')
       .update(found?.verifier ?? '')
       .digest('base64url')
@@ -113,7 +113,7 @@ describe('The console’s log-in at an identity provider', () => {
       pathname: '/console/',
       search: `?code=c&state=${state}`,
     })
-    expect(found).toMatchObject({ code: 'c', backTo: '/console/a', signerId: 's1' })
+    expect(found).toMatchObject({ code: 'c', backTo: '/console/a', signerId: 's1', issuer: null })
     const digest = createHash('sha256')
       .update(found?.verifier ?? '')
       .digest('base64url')
@@ -171,7 +171,7 @@ describe('An access token of the console', () => {
     return session
   }
 
-  const code = { code: 'c1', verifier: 'v1', backTo: '/console/', signerId: null }
+  const code = { code: 'c1', verifier: 'v1', backTo: '/console/', signerId: null, issuer: null }
   const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000)
 
   test('is issued for the authorization code, is sent with requests, and survives a reload of the page', async () => {

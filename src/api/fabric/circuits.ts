@@ -3,6 +3,7 @@ import { textField } from '../../entities/fields.ts'
 import type { LiveTable, LiveCircuit } from '../../ports/live-table.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { liveEntityReference } from './live-list.ts'
+import type { ListResponseSerializer } from '../http/responses/list-response-serializer.ts'
 import type { Operation } from '../http/operation.ts'
 import { liveTableOperations } from './live-tables.ts'
 import { circuitSchema, circuitDeleteSchema } from './fabric-schema.ts'
@@ -10,6 +11,7 @@ import { circuitSchema, circuitDeleteSchema } from './fabric-schema.ts'
 interface CircuitOperationsDeps {
   readonly state: StateView
   readonly circuits: LiveTable<LiveCircuit>
+  readonly lists: ListResponseSerializer
 }
 
 /** Symbols by which circuits can be filtered and sorted. */
@@ -22,9 +24,10 @@ const rows = defineEntity({
 })
 
 /** Operations on the circuits that this controller owns. */
-export function circuitOperations({ circuits, state }: CircuitOperationsDeps): Operation[] {
+export function circuitOperations({ circuits, lists, state }: CircuitOperationsDeps): Operation[] {
   return liveTableOperations({
     table: circuits,
+    lists,
     name: 'circuit',
     collection: 'circuits',
     schema: circuitSchema,

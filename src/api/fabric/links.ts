@@ -3,6 +3,7 @@ import { booleanField, integerField, textField } from '../../entities/fields.ts'
 import type { LiveLink, LiveLinks } from '../../ports/live-table.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { detailResponse } from '../http/responses/envelope.ts'
+import type { ListResponseSerializer } from '../http/responses/list-response-serializer.ts'
 import { liveEntityReference } from './live-list.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { liveTableOperations, throwMissingRow } from './live-tables.ts'
@@ -12,6 +13,7 @@ import { emptyBodySchema } from '../schemas/envelope.ts'
 interface LinkOperationsDeps {
   readonly state: StateView
   readonly links: LiveLinks
+  readonly lists: ListResponseSerializer
 }
 
 /** Symbols by which links can be filtered and sorted. */
@@ -39,9 +41,10 @@ const rows = defineEntity({
 })
 
 /** Operations on links between routers, as the connected routers report them. */
-export function linkOperations({ links, state }: LinkOperationsDeps): Operation[] {
+export function linkOperations({ links, lists, state }: LinkOperationsDeps): Operation[] {
   const offered = {
     table: links,
+    lists,
     name: 'link',
     collection: 'links',
     schema: linkSchema,

@@ -6,9 +6,13 @@ import { RecordLister } from '../../fsm/query/list.ts'
 import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/records/table.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import type { SteppedListing, StateView } from '../../ports/state-view.ts'
 import type { RequestContext } from '../http/request-context.ts'
-import { listResponse, type Reply } from '../http/responses/envelope.ts'
+import type { Reply } from '../http/responses/envelope.ts'
+import {
+  createRowSerializer,
+  type ListResponseSerializer,
+} from '../http/responses/list-response-serializer.ts'
 import { readListQuery } from '../http/query-parameters.ts'
 
 const lister = new RecordLister(noQueryLinks)
@@ -24,25 +28,44 @@ export interface LiveListOptions<T> {
   readonly viewOf: (each: T) => object
 }
 
-/** Lists rows that are not stored, with the same query language as other lists. */
+/** Number of rows that one step adds to the table of a list. */
+const STEP_ROWS = 128
+
+/**
+ * Lists rows that are not stored, with the same query language as other lists. A controller can
+ * have 200,000 circuits, so the list is made in steps.
+ */
 export function liveListResponse<T>(
+  lists: ListResponseSerializer,
   call: RequestContext,
   all: readonly T[],
-  { rows, fieldsOf, viewOf }: LiveListOptions<T>,
-): Reply {
-  const table = new Table(rows)
+  options: LiveListOptions<T>,
+): Reply | Promise<Reply> {
+  const { rows, viewOf } = options
   const byId = new Map<string, T>()
-  for (const each of all) {
+  return lists.found(call, listing(call, all, options, byId), ({ records, ...pagination }) => ({
+    records: records.flatMap(({ id }) => byId.get(id) ?? []),
+    serialize: createRowSerializer(viewOf),
+    pagination,
+    filterableFields: symbolNames(rows),
+  }))
+}
+
+function* listing<T>(
+  call: RequestContext,
+  all: readonly T[],
+  { rows, fieldsOf }: LiveListOptions<T>,
+  byId: Map<string, T>,
+): SteppedListing {
+  const table = new Table(rows)
+  for (const [at, each] of all.entries()) {
+    // @guard whole-list-keeps-others-waiting--live
+    if (at % STEP_ROWS === STEP_ROWS - 1) yield
     const fields = fieldsOf(each)
     byId.set(fields.id, each)
     table.change(fields.id, { record: table.shape(fields, 1), lanes: noLanes })
   }
-  const { records, ...page } = lister.list(table, readListQuery(call), null)
-  const shown = records.flatMap(({ id }) => {
-    const each = byId.get(id)
-    return each === undefined ? [] : [viewOf(each)]
-  })
-  return listResponse(shown, page, symbolNames(rows))
+  return yield* lister.listing(table, readListQuery(call), null)
 }
 
 /**

@@ -2,6 +2,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { LiveRow, LiveTable } from '../../ports/live-table.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import { detailResponse, type Reply } from '../http/responses/envelope.ts'
+import type { ListResponseSerializer } from '../http/responses/list-response-serializer.ts'
 import { type LiveListOptions, liveListResponse } from './live-list.ts'
 import { listQueryParameters } from '../http/query-parameters.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
@@ -15,6 +16,7 @@ type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
 /** A live table, with everything that the fabric API needs to serve it. */
 interface LiveTableApi<R extends LiveRow> extends LiveListOptions<R> {
   readonly table: LiveTable<R>
+  readonly lists: ListResponseSerializer
   /** Term for a row in error messages. */
   readonly name: string
   readonly collection: string
@@ -27,7 +29,7 @@ interface LiveTableApi<R extends LiveRow> extends LiveListOptions<R> {
 
 /** Operations that list, show and remove the rows of a live table of this controller. */
 export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Operation[] {
-  const { table, collection, operationIds, summaries, schema, deleteBody } = of
+  const { table, lists, collection, operationIds, summaries, schema, deleteBody } = of
   const common = { apis: ['fabric'], success: 200, tag: collection } as const
   const path = `/${collection}/{id}`
   const remove = (call: RequestContext, isImmediate: boolean): Reply => {
@@ -55,7 +57,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
       query: listQueryParameters,
       response: { kind: 'list', schema },
       isCompressible: true,
-      handle: (call) => liveListResponse(call, table.list(), of),
+      handle: (call) => liveListResponse(lists, call, table.list(), of),
     },
     {
       ...common,

@@ -10,6 +10,7 @@ import {
   type Reply,
   singlePagePagination,
 } from '../http/responses/envelope.ts'
+import { createRowSerializer } from '../http/responses/list-response-serializer.ts'
 import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
@@ -96,7 +97,10 @@ export function historyOperations(deps: UndoServiceDeps): Operation[] {
   ]
 }
 
-async function list({ state, processor }: UndoServiceDeps, call: RequestContext): Promise<Reply> {
+async function list(
+  { state, processor, lists }: UndoServiceDeps,
+  call: RequestContext,
+): Promise<Reply> {
   const reader = callerAuditScope(call)
   // Refuses filters and sorting: the caller could use them to find out values that the response
   // withholds.
@@ -122,12 +126,13 @@ async function list({ state, processor }: UndoServiceDeps, call: RequestContext)
   }
   // Skips the search for a caller that may read no records.
   if (reader.tables?.size === 0) return listResponse([], singlePagePagination([]), filterable)
-  const { records, limit, offset, totalCount } = await processor.finish(
-    call.sharer,
-    state.listHistory(query),
-  )
-  const rows = records.map((record) => auditRow(record, state, reader))
-  return listResponse(rows, { limit, offset, totalCount }, filterable)
+  const { records, ...pagination } = await processor.finish(call.sharer, state.listHistory(query))
+  return await lists.answer(call, {
+    records,
+    serialize: createRowSerializer((record) => auditRow(record, state, reader)),
+    pagination,
+    filterableFields: filterable,
+  })
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */

@@ -43,35 +43,61 @@ const memberNames: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   terminator: { serviceId: 'service', routerId: 'router', instanceId: 'identity' },
 }
 
+/** A change that an undo reverts, and the write that reverts it, without the current values. */
+export interface PlannedWrite {
+  readonly action: InverseWrite['action']
+  readonly kind: KindName
+  readonly change: AuditedChange
+  readonly permission: SessionPermission
+}
+
 /**
- * The writes that undo an entry, beginning with the write to the entry's main record.
- * @throws {Problem} CANNOT_UNDO with the reason, CHANGED_SINCE if one of the records has changed
- * since the entry.
+ * The writes that an undo of the entry takes, beginning with the write to the entry's main record.
+ * Reads no record but the entry. The errors name no record, so a caller may get them before its
+ * permissions for the writes are checked.
+ * @throws {Problem} CANNOT_UNDO with the reason.
  */
-export function inverseWrites(entry: EntityRecord, records: Records): readonly InverseWrite[] {
+export function planUndo(entry: EntityRecord): readonly PlannedWrite[] {
   const { changes, omitted } = keptOf(entry)
   const [main, ...others] = changes
   if (main === undefined) throw cannotUndoProblem('it changed no record')
   if (omitted > 0)
     throw cannotUndoProblem(`it changed ${omitted} more records than the audit log keeps`)
   const kind = mainKind(entry, main)
-  if (main.before === null) return [deletion(main, kind, records)]
-  if (main.after !== null) return [patch(main, kind, records)]
+  if (main.before === null) return [plannedWrite('delete', kind, main)]
+  if (main.after !== null) return [plannedWrite('patch', kind, main)]
   const writes = [
-    creation(main, kind, records),
+    plannedWrite('create', kind, main),
     ...others.flatMap((other) => {
       if (isLive(other)) return []
-      const otherKind = other.kind as KindName
-      return [
-        other.after === null
-          ? creation(other, otherKind, records)
-          : patch(other, otherKind, records),
-      ]
+      const action = other.after === null ? 'create' : 'patch'
+      return plannedWrite(action, other.kind as KindName, other)
     }),
   ]
   const { stepsMax } = batchLimits
   if (writes.length > stepsMax) throw cannotUndoProblem(`it takes more than ${stepsMax} writes`)
   return writes
+}
+
+function plannedWrite(
+  action: InverseWrite['action'],
+  kind: KindName,
+  change: AuditedChange,
+): PlannedWrite {
+  return { action, kind, change, permission: permissionFor(kind, action) }
+}
+
+/**
+ * The writes of a plan, with the values that they restore. The errors name records and fields, so
+ * the caller of this function must have checked that the user may read all of these records.
+ * @throws {Problem} CANNOT_UNDO with the reason, CHANGED_SINCE if one of the records has changed
+ * since the entry.
+ */
+export function inverseWrites(
+  planned: readonly PlannedWrite[],
+  records: Records,
+): readonly InverseWrite[] {
+  return planned.map((one) => builders[one.action](one, records))
 }
 
 export function cannotUndoProblem(reason: string, cause?: unknown): Problem {
@@ -160,10 +186,9 @@ function timeTexts(value: Json): Json {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, timeTexts(one)]))
 }
 
-function deletion(change: AuditedChange, kind: KindName, records: Records): InverseWrite {
+function deletion({ change, kind, permission }: PlannedWrite, records: Records): InverseWrite {
   const { id, name, after } = change
   const record = records.get(kind, id)
-  const permission = permissionFor(kind, 'delete')
   if (record === undefined) throw changedSince(change, 'no longer exists')
   if (!isSameJson(wholeOf(kind, record), after ?? {})) {
     throw changedSince(change, `was changed: ${differingFields(kind, record, after ?? {})}`)
@@ -171,10 +196,9 @@ function deletion(change: AuditedChange, kind: KindName, records: Records): Inve
   return { action: 'delete', kind, id, name, data: {}, permission, restored: null }
 }
 
-function patch(change: AuditedChange, kind: KindName, records: Records): InverseWrite {
+function patch({ change, kind, permission }: PlannedWrite, records: Records): InverseWrite {
   const { id, name, before, after, isPartial } = change
   const record: EntityRecord | undefined = records.get(kind, id)
-  const permission = permissionFor(kind, 'patch')
   if (isPartial)
     throw cannotUndoProblem(`it changed a secret of ${kind} ${name}, whose value is not kept`)
   if (record === undefined) throw changedSince(change, 'no longer exists')
@@ -188,9 +212,8 @@ function patch(change: AuditedChange, kind: KindName, records: Records): Inverse
   return { action: 'patch', kind, id, name, data, permission, restored }
 }
 
-function creation(change: AuditedChange, kind: KindName, records: Records): InverseWrite {
+function creation({ change, kind, permission }: PlannedWrite, records: Records): InverseWrite {
   const { id, name, before, isPartial } = change
-  const permission = permissionFor(kind, 'create')
   if (isPartial) {
     throw cannotUndoProblem(
       `${kind} ${name === '' ? id : name} had secrets that are not kept; create a new one`,
@@ -201,6 +224,8 @@ function creation(change: AuditedChange, kind: KindName, records: Records): Inve
   const data = bodyOf(kind, restored)
   return { action: 'create', kind, id, name, data, permission, restored }
 }
+
+const builders = { create: creation, patch, delete: deletion } as const
 
 /** The fields of a record that the audit log stores, without empty fields. */
 function wholeOf(kind: KindName, record: EntityRecord): JsonObject {

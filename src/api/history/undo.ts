@@ -3,6 +3,7 @@ import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { AccessDifference, PreviewedWrite } from '../../fsm/access/access-difference.ts'
 import { toAuditedChange } from '../../fsm/apply/audited-change.ts'
 import { canCallOperation } from '../../auth/principal/permissions.ts'
+import type { KindName } from '../../entities/kind-names.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
@@ -14,7 +15,11 @@ import {
   buildPreviewResponse,
   type PreviewOperationsDeps,
 } from '../access/preview.ts'
-import { PreviewedWriteBuilder, permissionsForPreview } from '../access/previewed-writes.ts'
+import {
+  listPermissionForKind,
+  permissionsForPreview,
+  PreviewedWriteBuilder,
+} from '../access/previewed-writes.ts'
 import { CallerReadPermissions } from '../access/caller-read-permissions.ts'
 import {
   requestActor,
@@ -23,17 +28,26 @@ import {
   toWriteRequest,
 } from '../http/request-context.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
+import type { ListResponseSerializer } from '../http/responses/list-response-serializer.ts'
 import { requireCaller } from '../sessions/current-identity.ts'
-import { auditRow, auditedChangeRow, callerAuditScope, isKindInAuditScope } from './audit-rows.ts'
+import {
+  auditRow,
+  auditedChangeRow,
+  type AuditReadScope,
+  callerAuditScope,
+  isKindInAuditScope,
+} from './audit-rows.ts'
 import {
   cannotUndoProblem,
   type InverseWrite,
   inverseWrites,
+  planUndo,
   requireFieldsRestored,
 } from './inverse-writes.ts'
 
 export interface UndoServiceDeps extends PreviewOperationsDeps {
   readonly writer: ProposalWriter
+  readonly lists: ListResponseSerializer
 }
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
@@ -62,14 +76,15 @@ export class UndoService {
   /** The effect that the undo would have at this time; writes nothing. */
   async preview(call: RequestContext, entry: EntityRecord): Promise<JsonObject> {
     const { state } = this.#deps
-    const writes = inverseWrites(entry, state)
+    const planned = planUndo(entry)
     const required = new CallerReadPermissions(call)
     // The preview requires permission to read these kinds, because its refusals and results reveal
     // their records.
     // @guard history-and-undo--preview
-    for (const { kind } of writes) {
+    for (const { kind } of planned) {
       for (const permission of permissionsForPreview(kind)) required.require(permission)
     }
+    const writes = inverseWrites(planned, state)
     const { difference, version } = await this.#judge(call, writes)
     const reader = callerAuditScope(call)
     const readable = new CallerReadPermissions(call)
@@ -98,9 +113,13 @@ export class UndoService {
   ): Promise<JsonObject> {
     const request = toWriteRequest(call)
     return await retryWhenRecordsChange(request, this.#deps.limits, async () => {
-      const writes = inverseWrites(entry, this.#deps.state)
+      const planned = planUndo(entry)
       // @guard history-and-undo--operation
-      for (const { permission } of writes) requireRight(call, permission)
+      for (const { permission } of planned) requireRight(call, permission)
+      const reader = callerAuditScope(call)
+      // @guard history-and-undo--refusal
+      for (const { kind } of planned) requireReadable(reader, kind)
+      const writes = inverseWrites(planned, this.#deps.state)
       const judged = await this.#judge(call, writes)
       if (version !== undefined && version !== judged.version) {
         const detail = 'a record changed after the preview of the undo'
@@ -175,6 +194,17 @@ function requireRight(call: RequestContext, permission: InverseWrite['permission
   if (canCallOperation(requireCaller(call), permission, { api: call.api, method: 'POST' })) {
     return
   }
+  throw new Problem('UNAUTHORIZED', { detail: `the undo needs the permission ${permission}` })
+}
+
+/**
+ * An undo needs permission to read the records that it writes: its result and its errors show their
+ * names and values.
+ * @throws {Problem} UNAUTHORIZED.
+ */
+function requireReadable(reader: AuditReadScope, kind: KindName): void {
+  if (isKindInAuditScope(reader, kind)) return
+  const permission = listPermissionForKind(kind) ?? 'admin'
   throw new Problem('UNAUTHORIZED', { detail: `the undo needs the permission ${permission}` })
 }
 

@@ -1,5 +1,8 @@
 import { auditEntry } from '../../entities/kinds/audit-entry.ts'
-import { listResponse } from '../http/responses/envelope.ts'
+import {
+  createRowSerializer,
+  type ListResponseSerializer,
+} from '../http/responses/list-response-serializer.ts'
 import type { Operation } from '../http/operation.ts'
 import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import { administratorAuditScope, auditRow } from '../history/audit-rows.ts'
@@ -8,6 +11,7 @@ import type { StateView } from '../../ports/state-view.ts'
 
 interface AuditOperationsDeps {
   readonly state: StateView
+  readonly lists: ListResponseSerializer
 }
 
 const filterable = auditEntry.symbols.map(({ name }) => name)
@@ -16,7 +20,7 @@ const filterable = auditEntry.symbols.map(({ name }) => name)
  * Operations on audit records. Every controller has the same audit records, because controllers
  * derive them from the log.
  */
-export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
+export function auditOperations({ state, lists }: AuditOperationsDeps): Operation[] {
   return [
     {
       operationId: 'listAudit',
@@ -31,12 +35,15 @@ export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
       response: { kind: 'list', schema: auditDetailSchema },
       isCompressible: true,
       handle: async (call) => {
-        const { records, limit, offset, totalCount } = await state.listAudit(readListQuery(call))
-        return listResponse(
-          records.map((record) => auditRow(record, state, administratorAuditScope)),
-          { limit, offset, totalCount },
-          filterable,
-        )
+        const { records, ...pagination } = await state.listAudit(readListQuery(call))
+        return lists.answer(call, {
+          records,
+          serialize: createRowSerializer((record) =>
+            auditRow(record, state, administratorAuditScope),
+          ),
+          pagination,
+          filterableFields: filterable,
+        })
       },
     },
   ]

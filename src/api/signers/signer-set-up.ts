@@ -83,6 +83,7 @@ async function discovered(
     const {
       jwksUri,
       tokenEndpoint: _,
+      namesIssuer: _named,
       ...found
     } = await discoverProvider(keyEndpoint, issuer, limits.keySetKeysMax)
     return detailResponse({ ...found, jwksEndpoint: jwksUri })

@@ -58,7 +58,17 @@ export const authorizationEndpointSchema: NamedSchema = {
  */
 export const providerTokenRequestSchema = objectSchema(
   'providerLogInCode',
-  { signerId, code: textSchema, codeVerifier: textSchema, redirectUri: bounded(urlCharactersMax) },
+  {
+    signerId,
+    code: textSchema,
+    codeVerifier: textSchema,
+    redirectUri: bounded(urlCharactersMax),
+    issuer: {
+      type: 'string',
+      maxLength: urlCharactersMax,
+      description: 'parameter iss of the redirect with the code (RFC 9207), if it has one',
+    },
+  },
   ['signerId', 'code', 'codeVerifier', 'redirectUri'],
 )
 export const providerTokenSchema: NamedSchema = {

@@ -16,6 +16,8 @@ export interface ProviderDocument {
   readonly authorizationEndpoint: string | null
   readonly tokenEndpoint: string | null
   readonly scopes: readonly string[]
+  /** Whether the provider adds its issuer to the redirect with a code, as `iss` (RFC 9207). */
+  readonly namesIssuer: boolean
 }
 
 export interface DiscoveredProvider extends ProviderDocument {
@@ -59,6 +61,7 @@ export async function fetchProviderDocument(
           .filter((one) => one !== null)
           .slice(0, SCOPES_MAX)
       : [],
+    namesIssuer: document['authorization_response_iss_parameter_supported'] === true,
   }
 }
 

@@ -16,6 +16,8 @@ export interface ProviderAuthorizationCode {
   readonly code: string
   readonly codeVerifier: string
   readonly redirectUri: string
+  /** Issuer in the redirect with the code (RFC 9207); undefined: the redirect names none. */
+  readonly issuer?: string | undefined
 }
 
 interface ProviderLogInsDeps {
@@ -57,14 +59,20 @@ export class ProviderLogIns {
   }
 
   /**
-   * The token for a code; null if the provider does not return the token that the signer requires.
+   * The token for a code; null if another issuer has issued the code, or the provider does not
+   * return the token that the signer requires.
    */
   async redeem(
     signer: ExternalJwtSigner,
-    { code, codeVerifier, redirectUri }: ProviderAuthorizationCode,
+    { code, codeVerifier, redirectUri, issuer }: ProviderAuthorizationCode,
   ): Promise<string | null> {
-    const tokenEndpoint = (await this.#document(signer))?.tokenEndpoint ?? null
-    if (tokenEndpoint === null) return null
+    const document = await this.#document(signer)
+    const tokenEndpoint = document?.tokenEndpoint ?? null
+    if (document === null || tokenEndpoint === null) return null
+    // Sends no code of another issuer: a malicious provider could redirect the browser to the
+    // log-in page of another provider, and use the code that this page issues.
+    // @guard provider-log-in--other-issuer
+    if (issuer === undefined ? document.namesIssuer : issuer !== document.issuer) return null
     const form = {
       grant_type: 'authorization_code',
       client_id: signer.clientId,

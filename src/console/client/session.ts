@@ -129,13 +129,19 @@ export class TabSession implements SessionTokenSource {
    * then logs in like that of any other client.
    */
   async #signInByProvider(
-    { code, verifier, signerId }: ReturnedCode & { readonly signerId: string },
+    { code, verifier, signerId, issuer }: ReturnedCode & { readonly signerId: string },
     origin: string,
   ): Promise<void> {
     const { body } = await this.#ask({
       method: 'POST',
       path: `${CLIENT}/provider-log-in/token`,
-      body: { signerId, code, codeVerifier: verifier, redirectUri: origin + CALLBACK_PATH },
+      body: {
+        signerId,
+        code,
+        codeVerifier: verifier,
+        redirectUri: origin + CALLBACK_PATH,
+        ...(issuer === null ? {} : { issuer }),
+      },
       showsSession: false,
       isOnceOnly: true,
       timeoutMs: 15_000,

@@ -34,6 +34,8 @@ export interface ReturnedCode {
   readonly verifier: string
   readonly backTo: string
   readonly signerId: string | null
+  /** Issuer of the code, as the redirect names it (RFC 9207); null if it names none. */
+  readonly issuer: string | null
 }
 
 /** The fields of a token response that the console uses. */
@@ -120,7 +122,8 @@ export function readReturnedCode(
   const begun = begunIn(storage)
   storage.removeItem(STORED)
   if (begun === null || begun.state !== state) return null
-  return { code, verifier: begun.verifier, backTo: begun.backTo, signerId: begun.signerId }
+  const { verifier, backTo, signerId } = begun
+  return { code, verifier, backTo, signerId, issuer: query.get('iss') }
 }
 
 export function codeRedemptionForm(
