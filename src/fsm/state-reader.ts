@@ -367,10 +367,15 @@ export class StateReader implements Reads {
 
   /**
    * Lists the role attributes that records have or policies use.
+   * @param mayRead false for a kind of policies that the result must not contain.
    * @throws {Problem} the problems of `list`.
    */
-  roleAttributeUsage(entity: KindName, query: ListQuery): RoleAttributeUsage {
-    return listRoleAttributeUsage(this.state, findEntity(entity), query)
+  roleAttributeUsage(
+    entity: KindName,
+    query: ListQuery,
+    mayRead: (policies: KindName) => boolean,
+  ): RoleAttributeUsage {
+    return listRoleAttributeUsage(this.state, findEntity(entity), query, mayRead)
   }
 
   ref(entity: KindName, id: string): JsonObject | null {

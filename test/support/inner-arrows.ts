@@ -80,6 +80,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'api/http/transport': ['api'],
   'api/identities': [
     'api',
+    'api/access',
     'api/fabric',
     'api/http',
     'api/http/responses',

@@ -1,7 +1,9 @@
+import type { KindName } from '../../entities/kind-names.ts'
 import { canCallOperation, type Permission } from '../../auth/principal/permissions.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import { requireCaller } from '../sessions/current-identity.ts'
+import { listPermissionForKind } from './previewed-writes.ts'
 
 /**
  * Permissions of the caller, for responses about several kinds of record. The response omits the
@@ -22,6 +24,12 @@ export class CallerReadPermissions {
       this.#known.set(permission, may)
     }
     return may
+  }
+
+  /** Whether the caller may list the records of a kind on the management API. */
+  mayList(kind: KindName): boolean {
+    const permission = listPermissionForKind(kind)
+    return permission === null || this.has(permission)
   }
 
   /**

@@ -1,5 +1,6 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
+import { CallerReadPermissions } from '../access/caller-read-permissions.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
@@ -88,7 +89,12 @@ export function roleAttributeOperations({
         response: { kind: 'list', schema: roleAttributeUsageSchema },
         handle: (call: RequestContext) => {
           const withIds = call.first('withIds') === 'true'
-          const { rows, ...pagination } = state.roleAttributeUsage(entity, readListQuery(call))
+          const permissions = new CallerReadPermissions(call)
+          const { rows, ...pagination } = state.roleAttributeUsage(
+            entity,
+            readListQuery(call),
+            (policies) => permissions.mayList(policies),
+          )
           return lists.answer(call, {
             records: rows,
             serialize: createRowSerializer(({ roleAttribute: name, usage }) => ({

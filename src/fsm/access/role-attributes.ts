@@ -1,5 +1,6 @@
 import { defineEntity, type Entity } from '../../entities/define-entity.ts'
 import { entities } from '../../entities/registry.ts'
+import type { KindName } from '../../entities/kind-names.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { compareText } from '../../lib/text/text-order.ts'
 import type { ListQuery, ListResult } from '../../ports/state-view.ts'
@@ -35,7 +36,7 @@ export interface RoleCounts {
 
 /**
  * A page of role attributes, each with the records that have it and the policies that use it: ids
- * by the plural name of their kind.
+ * by the plural name of their kind. Kinds that the reader may not read are absent.
  */
 export interface RoleAttributeUsage extends Page {
   readonly rows: readonly {
@@ -144,13 +145,16 @@ function naming(kind: Entity): readonly (readonly [Entity, string])[] {
 /**
  * A page of the role attributes that records have or that policies use, with these records and
  * policies.
+ * @param mayRead false for a kind of policies that the result must not contain.
  */
 export function listRoleAttributeUsage(
   state: State,
   kind: Entity,
   query: ListQuery,
+  mayRead: (policies: KindName) => boolean,
 ): RoleAttributeUsage {
-  const policies = naming(kind)
+  // @guard policies-behind-role-attributes
+  const policies = naming(kind).filter(([policy]) => mayRead(policy.name))
   const names = new Set(heldAttributes(state, kind))
   for (const [policy, field] of policies) {
     for (const role of state.table(policy.name).indexes.elements(field)) {
