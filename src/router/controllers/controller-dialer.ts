@@ -67,8 +67,8 @@ export class ControllerDialer {
   #timer: NodeJS.Timeout | null = null
   #abort: AbortController | null = null
   #isStopped = false
-  /** The last logged failure; the same failure is logged only once in a row. */
-  #logged = ''
+  /** The reason of the last logged failure by address; the same reason is not logged again. */
+  readonly #logged = new Map<string, string>()
 
   constructor(deps: ControllerDialerDeps, { id, addresses, waitMsMax }: DialTarget) {
     this.#deps = deps
@@ -176,7 +176,7 @@ export class ControllerDialer {
     this.connection = dialed
     const fault = this.#deps.onConnected(this, dialed)
     if (fault === null) {
-      this.#logged = ''
+      this.#logged.clear()
       this.#failures = 0
       this.connectedAlready = null
       this.#ofOthers.delete(dialed.address)
@@ -197,9 +197,11 @@ export class ControllerDialer {
     }
     this.#failures += 1
     const reason = errorMessage(error)
-    const text = `${address} ${reason}`
-    if (text !== this.#logged) {
-      this.#logged = text
+    if (this.#logged.get(address) !== reason) {
+      for (const known of this.#logged.keys()) {
+        if (!this.addresses.includes(known)) this.#logged.delete(known)
+      }
+      this.#logged.set(address, reason)
       const fields = { controllerId: this.id ?? undefined, address, reason }
       this.#deps.log.warn(
         fields,
