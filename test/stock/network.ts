@@ -34,13 +34,13 @@ export class StockNetwork implements AsyncDisposable {
     options: Parameters<typeof TestCluster.start>[0] = {},
   ): Promise<StockNetwork> {
     const cluster = await TestCluster.start(options)
-    const clients = [
-      await cluster.loggedIn(1),
-      await cluster.loggedIn(2),
-      await cluster.loggedIn(3),
-    ]
-    const network = new StockNetwork(binary, cluster, clients)
+    const clients: Client[] = []
+    // Stops the controllers and routers after a failure in the following lines.
+    await using stack = new AsyncDisposableStack()
+    const network = stack.use(new StockNetwork(binary, cluster, clients))
+    for (const k of [1, 2, 3]) clients.push(await cluster.loggedIn(k))
     for (const name of names) await network.addRouter(name)
+    stack.move()
     return network
   }
 
