@@ -21,6 +21,13 @@ const { root, sessionOf } = forFile
 const { connect } = await listenerBefore(forFile)
 const flooder = sessionOf('alice-id')
 const path = `${client}/services?limit=100`
+/** With this limit, every request of a caller waits, except the first one. */
+const alwaysWaiting = await controllerForFile({
+  processorBurstMs: -1,
+  handlerTimeoutMs: HANDLER_TIMEOUT_MS,
+})
+const { connect: connectWaiting } = await listenerBefore(alwaysWaiting)
+const waiter = alwaysWaiting.sessionOf('alice-id')
 
 test('a request of one caller is answered before the last quarter of a flood from another caller', async () => {
   // Uses up the flooding client's free quota.
@@ -58,10 +65,10 @@ test('a request of one caller is processed before most requests that another cal
 })
 
 test('a request that waits longer than the response timeout fails with TIMEOUT', async () => {
-  const { controller } = forFile
-  const socket = await connect()
-  expect(await answered(socket, flooder.token)).toBe(200)
-  for (let at = 0; at < 20; at += 1) await flooder.get(path)
+  const { controller } = alwaysWaiting
+  const socket = await connectWaiting()
+  expect(await answered(socket, waiter.token)).toBe(200)
+  await waiter.get(path)
   const { processor } = controller.parts
   const run = processor.run.bind(processor)
   const spy = vi.spyOn(processor, 'run').mockImplementation((caller, task) => {
@@ -69,13 +76,13 @@ test('a request that waits longer than the response timeout fails with TIMEOUT',
     if (hasToWait) queueMicrotask(() => controller.clock.advance(HANDLER_TIMEOUT_MS + 1))
     return hasToWait
   })
-  const status = await answered(socket, flooder.token)
+  const status = await answered(socket, waiter.token)
   spy.mockRestore()
   expect(status).toBe(problemTypes.TIMEOUT.http)
 })
 
 describe('the operation of a request that waited has only the rest of the response timeout', () => {
-  const { controller } = forFile
+  const { controller } = alwaysWaiting
   const REST_MS = 20
   const linearizable = `${client}/services?consistency=linearizable`
   const { readIndex } = controller.cluster
@@ -105,18 +112,18 @@ describe('the operation of a request that waited has only the rest of the respon
     ['before its admission check', true],
     ['after its admission check', false],
   ])('for processor time %s', async (_when, isKnown) => {
-    const socket = await connect()
+    const socket = await connectWaiting()
     // The controller knows the caller of a connection from the previous request.
-    if (isKnown) expect(await answered(socket, flooder.token)).toBe(200)
-    for (let at = 0; at < 20; at += 1) await flooder.get(path)
+    if (isKnown) expect(await answered(socket, waiter.token)).toBe(200)
+    await waiter.get(path)
     passTimeWhileWaiting()
-    const status = await answered(socket, flooder.token, linearizable)
+    const status = await answered(socket, waiter.token, linearizable)
     expect(status).toBe(problemTypes.TIMEOUT.http)
   })
 
   test('for its admission', async () => {
     // The sessions of the other tests have expired, because those tests advance the clock.
-    const { token } = sessionOf('alice-id')
+    const { token } = alwaysWaiting.sessionOf('alice-id')
     const { admit } = RequestAuthenticator.prototype
     vi.spyOn(RequestAuthenticator.prototype, 'admit').mockImplementation(async function (
       this: RequestAuthenticator,
@@ -126,7 +133,7 @@ describe('the operation of a request that waited has only the rest of the respon
       passTime()
       return await admit.apply(this, input)
     })
-    const status = await answered(await connect(), token, linearizable)
+    const status = await answered(await connectWaiting(), token, linearizable)
     expect(status).toBe(problemTypes.TIMEOUT.http)
   })
 })
