@@ -41,14 +41,17 @@ export function isReservedHost({ hostname }: URL, allowsThisHost = false): boole
  * @param allowsThisHost as for `isReservedHost`.
  */
 export function isReservedAddress(address: string, allowsThisHost = false): boolean {
-  return leadsInto(alwaysRefused, address) || (!allowsThisHost && leadsInto(thisHost, address))
+  return (
+    canReachAddressIn(alwaysRefused, address) ||
+    (!allowsThisHost && canReachAddressIn(thisHost, address))
+  )
 }
 
 /**
- * Whether a connection to the address may reach an address in the list. False for a text that is no
- * address.
+ * Whether a connection to the address may reach an address in the list, also through a gateway to
+ * IPv4. False if the text is not an address.
  */
-export function leadsInto(list: BlockList, address: string): boolean {
+export function canReachAddressIn(list: BlockList, address: string): boolean {
   // Removes the zone: an address may include the name of its network interface.
   const plain = address.replace(/%.*$/s, '')
   const version = isIP(plain)

@@ -1,16 +1,14 @@
 import { expect, test } from 'vitest'
 import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
+import { made } from '../api/support/network.ts'
 
 // The attack: the usage of role attributes contains policies of three kinds. A caller who may read
 // only identities could learn from it which policies exist, and which attributes they select.
 const { root, sessionOf } = await controllerForFile()
 
-async function created(collection: string, body: object): Promise<string> {
-  const reply = await root.call('POST', `${management}/${collection}`, body)
-  expect(reply.status, reply.text).toBe(201)
-  return (reply.body.data as { id: string }).id
-}
+const created = (collection: string, body: object): Promise<string> =>
+  made(root, `${management}/${collection}`, body)
 
 const ann = await created('identities', {
   name: 'ann',

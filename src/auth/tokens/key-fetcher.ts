@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import { request as requestTls } from 'node:https'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import { getCACertificates } from 'node:tls'
-import { isReservedAddress, isReservedHost, leadsInto } from '../../lib/reserved-hosts.ts'
+import { isReservedAddress, isReservedHost, canReachAddressIn } from '../../lib/reserved-hosts.ts'
 
 interface KeyEndpointLimits {
   /** Time from the DNS lookup to the end of the response. */
@@ -137,7 +137,7 @@ export class KeyFetcher {
   #isRefused(address: string): boolean {
     // @guard signer-keys--metadata
     if (isReservedAddress(address, this.#rules.allowsReserved)) return true
-    return leadsInto(this.#refused, address)
+    return canReachAddressIn(this.#refused, address)
   }
 
   #ask(

@@ -67,8 +67,7 @@ export class ProviderLogIns {
     { code, codeVerifier, redirectUri, issuer }: ProviderAuthorizationCode,
   ): Promise<string | null> {
     const document = await this.#document(signer)
-    const tokenEndpoint = document?.tokenEndpoint ?? null
-    if (document === null || tokenEndpoint === null) return null
+    if (document === null || document.tokenEndpoint === null) return null
     // Sends no code of another issuer: a malicious provider could redirect the browser to the
     // log-in page of another provider, and use the code that this page issues.
     // @guard provider-log-in--other-issuer
@@ -81,6 +80,7 @@ export class ProviderLogIns {
       redirect_uri: redirectUri,
     }
     try {
+      const { tokenEndpoint } = document
       const answer = parseFetchedJsonObject(await this.#deps.keyEndpoint.fetch(tokenEndpoint, form))
       const token = answer[signer.targetToken === 'ID' ? 'id_token' : 'access_token']
       return typeof token === 'string' && token !== '' ? token : null
